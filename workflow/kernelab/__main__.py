@@ -1,0 +1,7 @@
+"""python -m kernelab"""
+
+import sys
+
+from kernelab.cli.main import main
+
+sys.exit(main())

@@ -1,0 +1,97 @@
+"""Parsing the command line and printing errors. Each subcommand's work is a function of cli.steps or of its own room."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from kernelab import __version__
+from kernelab.errors import UserError
+from kernelab.records.layout import SMALL
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one subcommand; returns the exit status. A user's mistake prints one line and gives 1."""
+    # A step that Snakemake stops should end as on Ctrl-C: children reaped, temporary files gone.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+    parsed = _parser().parse_args(arguments)
+    try:
+        status = parsed.run(parsed)
+    except UserError as error:
+        for line in str(error).splitlines():
+            print(f"kernelab: {line}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("kernelab: interrupted; what was finished is kept", file=sys.stderr)
+        return 130
+    except BrokenPipeError:
+        # The reader of our output left (| head); that is no fault.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    return int(status or 0)
+
+
+def _parser() -> argparse.ArgumentParser:
+    from kernelab.cli import steps
+
+    parser = argparse.ArgumentParser(prog="kernelab", description="Controlled comparison of CUDA kernels.")
+    parser.add_argument("--version", action="version", version=f"kernelab {__version__}")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+
+    def command(name: str, run: Callable[[argparse.Namespace], int | None], about: str) -> argparse.ArgumentParser:
+        added = commands.add_parser(name, help=about, description=about)
+        added.set_defaults(run=run)
+        return added
+
+    def with_plan(added: argparse.ArgumentParser) -> None:
+        added.add_argument(
+            "--plan", type=Path, metavar="FILE", help="results/plan.json; read config.yaml where none is given"
+        )
+
+    plan = command("plan", steps.plan, "make the plan from config.yaml and the catalogues")
+    plan.add_argument("--out", type=Path, metavar="FILE", help="write plan.json here")
+    plan.add_argument("--csv", type=Path, metavar="FILE", help="write plan.csv here (standard output where neither is given)")
+    plan.add_argument("--override", default="{}", metavar="JSON", help="settings laid over config.yaml")
+    plan.add_argument("--configfile", type=Path, action="append", default=[], help="a file laid over config.yaml")
+
+    toolchain = command("toolchain", steps.toolchain, "describe the compilers and disassemblers of this machine")
+    toolchain.add_argument("--out", type=Path, metavar="FILE", help="write toolchain.json here")
+    with_plan(toolchain)
+
+    build = command("build", steps.build, "compile one build and read its static facts")
+    _name_build(build)
+    with_plan(build)
+
+    check = command("check", steps.check, "check one build's results")
+    _name_build(check)
+    check.add_argument("--problem", default=SMALL, help=f"a problem's name, or {SMALL} for the operation's own")
+    with_plan(check)
+
+    time = command("time", steps.time, "time one experiment")
+    time.add_argument("experiment")
+    with_plan(time)
+
+    profile = command("profile", steps.profile, "profile one build with ncu")
+    _name_build(profile)
+    profile.add_argument("--problem", required=True)
+    with_plan(profile)
+
+    table = command("table", steps.table, "collect every record into table.csv and say what is in it")
+    table.add_argument("--out", type=Path, metavar="FILE", help="write table.csv here")
+    with_plan(table)
+
+    doctor = command("doctor", steps.doctor, "what this machine can do, and how to mend what it cannot")
+    doctor.add_argument("--format", choices=("table", "json"), default="table")
+
+    schema = command("schema", steps.schema, "write the JSON schemas of config.yaml and kernels.yaml")
+    schema.add_argument("folder", type=Path)
+    return parser
+
+
+def _name_build(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("kernel")
+    parser.add_argument("variant", nargs="?", default="default", help="as results/plan.csv spells it, after the slash")

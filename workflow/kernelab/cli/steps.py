@@ -1,0 +1,142 @@
+"""The steps of the pipeline as subcommands: read the plan, call one room, write the records.
+
+Each imports its room when it runs, so that a step pays for nothing that it does not use.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+
+from kernelab.device.identify import identify
+from kernelab.digests import ABSENT, Digests
+from kernelab.errors import UserError
+from kernelab.plan.arms import Plan
+from kernelab.plan.load import load_plan
+from kernelab.records.layout import Layout
+from kernelab.records.record import write_bytes, write_record, write_text
+
+RESULTS = Path("results")
+
+
+def plan(arguments: argparse.Namespace) -> None:
+    """Make the plan; without --out and --csv, print plan.csv."""
+    from kernelab.plan.tabular import plan_csv
+
+    made = load_plan(Path(), identify, json.loads(arguments.override), arguments.configfile)
+    if arguments.out:
+        write_text(arguments.out, made.model_dump_json(indent=1) + "\n")
+    if arguments.csv:
+        write_text(arguments.csv, plan_csv(made))
+    if not arguments.out and not arguments.csv:
+        sys.stdout.write(plan_csv(made))
+
+
+def toolchain(arguments: argparse.Namespace) -> None:
+    """Describe every toolchain that the plan uses; one that is absent is said to be."""
+    from kernelab.build.toolchain import describe, find_toolchain
+
+    made = read_plan(arguments.plan)
+    described = {}
+    for name, fingerprint in Digests(made, Path()).toolchains.items():
+        described[name] = {"status": ABSENT} if fingerprint == ABSENT else describe(find_toolchain(name))
+    text = json.dumps(described, indent=1, sort_keys=True) + "\n"
+    if arguments.out:
+        write_text(arguments.out, text)
+    else:
+        sys.stdout.write(text)
+
+
+def build(arguments: argparse.Namespace) -> None:
+    """Compile one build and write its four files."""
+    from kernelab.build.kernel import FILES, build_kernel, write_build
+    from kernelab.build.toolchain import find_toolchain
+    from kernelab.records.build import BuildRecord
+
+    made = read_plan(arguments.plan)
+    key = f"{arguments.kernel}/{arguments.variant}"
+    if key not in made.builds:
+        raise UserError(f"{key}: no build of the plan; see the column build of results/plan.csv")
+    planned = made.builds[key]
+    layout, digests = Layout(RESULTS, made.device.id), Digests(made, Path())
+    common = {"digest": digests.build(key), "kernel": planned.kernel, "variant": planned.variant}
+    if digests.toolchain(planned.toolchain) == ABSENT:
+        for name in FILES:
+            write_bytes(layout.build(key) / name, b"")
+        note = f"toolchain {planned.toolchain} is not on this machine; `python -m kernelab doctor` says how to get it"
+        absent = BuildRecord(
+            **common,
+            status="not_built",
+            note=note,
+            source=planned.source,
+            source_sha256="",
+            arch=planned.arch,
+            toolchain={"name": planned.toolchain},
+            defines={name: str(value) for name, value in planned.defines.items()},
+            options=planned.options,
+            command=(),
+            log="",
+            seconds=0.0,
+            entries={},
+        )
+        write_record(layout.build_record(key), absent)
+        return
+    built = build_kernel(
+        Path(made.operations[planned.operation].folder) / planned.source,
+        arch=planned.arch,
+        toolchain=find_toolchain(planned.toolchain),
+        defines={name: str(value) for name, value in planned.defines.items()},
+        options=planned.options,
+    )
+    write_build(built, layout.build(key))
+    # The record comes last: whoever finds it finds the other three whole.
+    write_record(layout.build_record(key), BuildRecord(**common, **built.to_json()))
+
+
+def check(arguments: argparse.Namespace) -> None:
+    """Check one build, or a library function, on a problem or on the operation's small ones."""
+    raise UserError("check: not wired")
+
+
+def time(arguments: argparse.Namespace) -> None:
+    """Time one experiment."""
+    raise UserError("time: not wired")
+
+
+def profile(arguments: argparse.Namespace) -> None:
+    """Profile one build on one problem."""
+    raise UserError("profile: not wired")
+
+
+def table(arguments: argparse.Namespace) -> None:
+    """Collect every record into table.csv."""
+    raise UserError("table: not wired")
+
+
+def doctor(arguments: argparse.Namespace) -> int:
+    """Say what this machine can do."""
+    from kernelab.cli.doctor import doctor as examine
+
+    return examine(Path(), arguments.format)
+
+
+def schema(arguments: argparse.Namespace) -> None:
+    """Write the JSON schemas."""
+    from kernelab.plan.schema import write_schemas
+
+    for path in write_schemas(arguments.folder):
+        print(path)
+
+
+def read_plan(path: Path | None) -> Plan:
+    """The plan in a file, or that of config.yaml where none is named."""
+    if path is None:
+        return load_plan(Path(), identify)
+    try:
+        return Plan.model_validate_json(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise UserError(f"{path}: no such file; run snakemake {path}") from None
+    except ValueError as error:
+        raise UserError(f"{path}: not a plan of this kernelab ({str(error).splitlines()[0]}); delete it") from None

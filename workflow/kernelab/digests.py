@@ -1,0 +1,183 @@
+"""What every record is made from, as one digest each.
+
+The Snakefile compares these digests (as params) to decide what to rebuild, and `table` refuses a record whose
+digest is not the plan's; so a lost .snakemake folder, or a record copied from elsewhere, is never believed.
+A digest is made of what a step reads (settings, comment-stripped sources, toolchain) and never of times or paths.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from kernelab.build.source import source_closure, source_digest
+from kernelab.build.toolchain import find_toolchain
+from kernelab.errors import UserError
+from kernelab.plan.arms import Arm, Build, Plan
+from kernelab.plan.catalogue import Kernel
+from kernelab.records.layout import SMALL
+from kernelab.records.record import settings_digest
+
+# Raised by hand when a step's method changes so that its old records no longer mean the same.
+METHODS = {"build": 1, "check": 1, "timing": 1, "profile": 1}
+ABSENT = "absent"
+
+
+class Digests:
+    """The digests of one plan, in the project folder `root`. Each source is read once."""
+
+    def __init__(self, plan: Plan, root: Path) -> None:
+        self._plan = plan
+        self._root = root
+        self._builds: dict[str, str] = {}
+
+    def source_files(self, build: Build) -> tuple[Path, ...]:
+        """The source of a build and every header that it includes, below the project folder.
+
+        Raises:
+            UserError: an included file is missing.
+        """
+        source = self._folder(build.operation) / build.source
+        return tuple(path.relative_to(self._root) for path in source_closure(source))
+
+    def toolchain(self, name: str) -> str:
+        """The fingerprint of a toolchain on this machine, or `absent`."""
+        try:
+            return find_toolchain(name).fingerprint
+        except UserError:
+            return ABSENT
+
+    @cached_property
+    def toolchains(self) -> dict[str, str]:
+        """The fingerprints of every toolchain that the plan uses."""
+        return {name: self.toolchain(name) for name in sorted({b.toolchain for b in self._plan.builds.values()})}
+
+    def build(self, key: str) -> str:
+        """The digest of a build: tokens of its sources, macros, options, architecture and toolchain."""
+        if key not in self._builds:
+            build = self._plan.builds[key]
+            self._builds[key] = settings_digest(
+                {
+                    "method": METHODS["build"],
+                    "source": source_digest(self._folder(build.operation) / build.source),
+                    "entries": self._launches(build.operation, build.kernel),
+                    "defines": build.defines,
+                    "options": build.options,
+                    "arch": build.arch,
+                    "toolchain": self.toolchains[build.toolchain],
+                }
+            )
+        return self._builds[key]
+
+    def check(self, key: str, problem: str) -> str:
+        """The digest of a check: the build, the operation and its Python, the problem and the device.
+
+        Args:
+            key: a build's key, or `<kernel>/default` for a library function.
+            problem: a problem's name, or SMALL for the operation's own check problems.
+        """
+        operation, what = self._what(key)
+        plan = self._plan
+        problems = plan.operations[operation].operation.checks if problem == SMALL else plan.problems[problem].values
+        return settings_digest(
+            {
+                "method": METHODS["check"],
+                "what": what,
+                "operation": self._operation(operation),
+                "problems": problems,
+                "seed": plan.check.seed,
+                "device": plan.device.id,
+            }
+        )
+
+    def timing_arm(self, arm: Arm) -> str:
+        """The digest of what one arm's samples depend on."""
+        return settings_digest(
+            {
+                "what": self._what(arm.record_key)[1],
+                "problem": self._plan.problems[arm.problem].values,
+                "data": arm.data,
+                "l2": arm.l2,
+                "operation": self._operation(arm.operation),
+            }
+        )
+
+    def timing(self, experiment: str) -> str:
+        """The digest of an experiment's timing: its arms, their comparisons, the policy and the device."""
+        plan = self._plan
+        return settings_digest(
+            {
+                "method": METHODS["timing"],
+                "arms": {arm.name: self.timing_arm(arm) for arm in plan.experiment_arms(experiment)},
+                "comparisons": [(c.base, c.arm) for c in plan.timed_comparisons(experiment)],
+                "policy": plan.timing.model_dump(mode="json"),
+                "seed": plan.check.seed,
+                "device": plan.device.id,
+            }
+        )
+
+    def profile(self, arm: Arm) -> str:
+        """The digest of an arm's profile."""
+        return settings_digest(
+            {
+                "method": METHODS["profile"],
+                "arm": self.timing_arm(arm),
+                "policy": self._plan.profile.model_dump(mode="json"),
+                "seed": self._plan.check.seed,
+                "device": self._plan.device.id,
+            }
+        )
+
+    @cached_property
+    def plan(self) -> str:
+        """The digest of the whole plan."""
+        return settings_digest(self._plan.model_dump(mode="json"))
+
+    def _what(self, key: str) -> tuple[str, Any]:
+        """The operation of a build key, and what determines its behaviour."""
+        build = self._plan.builds.get(key)
+        if build is not None:
+            return build.operation, {"build": self.build(key), "prepare": self._prepare(build)}
+        kernel = key.partition("/")[0]
+        for name, operation in self._plan.operations.items():
+            if kernel in operation.kernels:
+                return name, {"library": operation.kernels[kernel].library}
+        raise UserError(f"{key}: no build and no library function of the plan; see results/plan.csv")
+
+    def _prepare(self, build: Build) -> str:
+        kernel: Kernel = self._plan.operations[build.operation].kernels[build.kernel]
+        if kernel.prepare is None:
+            return ""
+        return python_digest((self._folder(build.operation) / build.source).with_suffix(".py"))
+
+    def _launches(self, operation: str, kernel: str) -> Any:
+        declared: Kernel = self._plan.operations[operation].kernels[kernel]
+        return [launch.model_dump(mode="json") for launch in declared.launches] + [
+            {name: workspace.model_dump(mode="json") for name, workspace in declared.workspaces.items()},
+            declared.derived,
+        ]
+
+    def _operation(self, name: str) -> Any:
+        operation = self._plan.operations[name].operation.model_dump(mode="json", exclude={"title", "checks"})
+        return {"declared": operation, "python": python_digest(self._folder(name) / "operation.py")}
+
+    def _folder(self, operation: str) -> Path:
+        return self._root / self._plan.operations[operation].folder
+
+
+def python_digest(path: Path) -> str:
+    """The digest of a Python file by its syntax tree, so that comments and layout do not count.
+
+    Raises:
+        UserError: missing, or not Python.
+    """
+    try:
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise UserError(f"{path.as_posix()}: no such file; the catalogue needs it") from None
+    except (SyntaxError, ValueError) as error:
+        raise UserError(f"{path.as_posix()}: not valid Python: {error}") from None
+    return hashlib.sha256(ast.dump(tree).encode()).hexdigest()

@@ -1,0 +1,170 @@
+"""What the Snakefile asks: the plan, where files live, which digests they carry, which files a step needs.
+
+Runs at every DAG parse, so it stays pure but for finding the device and stamping the toolchains.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import sys
+from collections.abc import Iterable
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from kernelab.device.identify import identify
+from kernelab.digests import Digests
+from kernelab.errors import UserError
+from kernelab.plan.arms import Arm, Plan
+from kernelab.plan.load import load_plan
+from kernelab.records.layout import SMALL, Layout
+
+METADATA = Path(".snakemake") / "metadata"
+
+
+class Pipeline:
+    """One project as the Snakefile sees it."""
+
+    def __init__(self, plan: Plan, layout: Layout, digests: Digests, source: list[str]) -> None:
+        self.plan = plan
+        self.layout = layout
+        self.digests = digests
+        self._source = source
+
+    @classmethod
+    def load(cls, workflow: Any, config: dict[str, Any]) -> Pipeline:
+        """The pipeline of the working directory, with Snakemake's --config and --configfile laid over config.yaml.
+
+        A fault in the user's files ends Snakemake with one line: its own WorkflowError would add the Snakefile's lines.
+        """
+        files = [Path(name) for name in workflow.config_settings.configfiles]
+        # `config` holds what the command line gave; with --configfile it holds those files too, read by YAML 1.1.
+        overrides = dict(workflow.config_settings.config if files else config)
+        try:
+            plan = load_plan(Path(), identify, overrides, files)
+            digests = Digests(plan, Path())
+            pipeline = cls(plan, Layout(Path("results"), plan.device.id), digests, _options(overrides, files))
+            pipeline._rerun_what_snakemake_forgot(workflow)
+        except UserError as error:
+            sys.exit("\n".join(f"kernelab: {line}" for line in str(error).splitlines()))
+        return pipeline
+
+    @property
+    def command(self) -> str:
+        """How a rule calls the command line, with this very interpreter and package."""
+        package = Path(__file__).parent.parent
+        path = os.pathsep.join(p for p in (str(package), os.environ.get("PYTHONPATH", "")) if p)
+        return f"PYTHONPATH={shlex.quote(path)} {shlex.quote(sys.executable)} -m kernelab"
+
+    @property
+    def plan_options(self) -> str:
+        """The overrides, as options of `kernelab plan`."""
+        return shlex.join(self._source)
+
+    def constraints(self) -> dict[str, str]:
+        """Every wildcard takes known ids only."""
+        arms = self.plan.arms.values()
+        keys = [arm.record_key for arm in arms]
+        return {
+            "kernel": _either(key.partition("/")[0] for key in keys),
+            "variant": _either(key.partition("/")[2] for key in keys),
+            "experiment": _either(self.plan.experiments),
+            "problem": _either([SMALL, *(arm.problem for arm in arms)]),
+        }
+
+    def sources(self, key: str) -> list[str]:
+        """The files that a build is compiled from."""
+        return [path.as_posix() for path in self.digests.source_files(self.plan.builds[key])]
+
+    @property
+    def on_gpu(self) -> bool:
+        return self.plan.device.kind == "gpu"
+
+    @cached_property
+    def runnable(self) -> tuple[Arm, ...]:
+        """The arms of this plan that run on its device."""
+        return tuple(arm for arm in self.plan.arms.values() if arm.runs)
+
+    def log(self, name: str) -> str:
+        """The log file of a job on this device."""
+        return (self.layout.results / "logs" / self.plan.device.id / f"{name}.log").as_posix()
+
+    def builds(self, arms: Iterable[Arm] | None = None) -> list[str]:
+        """The build records of some arms (of all that can be built)."""
+        chosen = self.plan.arms.values() if arms is None else arms
+        keys = dict.fromkeys(arm.build for arm in chosen if arm.build and not arm.excluded)
+        return [self.layout.build_record(key).as_posix() for key in keys]
+
+    def build_of(self, key: str) -> list[str]:
+        """The build record that a check or a profile starts from; none for a library function."""
+        return [self.layout.build_record(key).as_posix()] if key in self.plan.builds else []
+
+    def checks(self, arms: Iterable[Arm] | None = None) -> list[str]:
+        """The check records of some arms (of all): the small problems and, on a GPU, the timed one."""
+        paths: dict[str, None] = {}
+        for arm in self.runnable if arms is None else arms:
+            if arm.build or self.on_gpu:
+                paths[self.layout.check(arm.record_key, SMALL).as_posix()] = None
+            if self.on_gpu and self.plan.check.timed_problem:
+                paths[self.layout.check(arm.record_key, arm.problem).as_posix()] = None
+        return list(paths)
+
+    def timings(self) -> list[str]:
+        """The timing record of every experiment, where there is a card to time on."""
+        if not self.on_gpu:
+            return []
+        return [self.layout.timing(name).as_posix() for name in self.plan.experiments if self.plan.timed_comparisons(name)]
+
+    def profiles(self) -> list[str]:
+        """The profile record of every arm, where there is a card to profile on."""
+        if not (self.on_gpu and self.plan.profile.enabled):
+            return []
+        # Two arms that differ only in how they are timed share a profile.
+        return list(
+            dict.fromkeys(self.layout.profile(arm.record_key, arm.problem).as_posix() for arm in self.runnable)
+        )
+
+    def profiled_arm(self, key: str, problem: str) -> Arm:
+        """The arm that a profile record is about."""
+        return next(arm for arm in self.runnable if arm.record_key == key and arm.problem == problem)
+
+    def _rerun_what_snakemake_forgot(self, workflow: Any) -> None:
+        """Where .snakemake is lost, Snakemake cannot compare params; the digests in the records still can be."""
+        if METADATA.is_dir() or not self.layout.results.is_dir() or not workflow.is_main_process:
+            return
+        stale = [path.as_posix() for path, digest in self._expected() if _recorded_digest(path) not in (None, digest)]
+        settings = workflow.dag_settings
+        settings.forcerun = frozenset({*settings.forcerun, *stale})
+
+    def _expected(self) -> Iterable[tuple[Path, str]]:
+        for arm in self.runnable:
+            key = arm.record_key
+            if arm.build:
+                yield self.layout.build_record(key), self.digests.build(key)
+            for problem in (SMALL, arm.problem):
+                yield self.layout.check(key, problem), self.digests.check(key, problem)
+            yield self.layout.profile(key, arm.problem), self.digests.profile(arm)
+        for name in self.plan.experiments:
+            yield self.layout.timing(name), self.digests.timing(name)
+
+
+def _recorded_digest(path: Path) -> str | None:
+    """The digest that a record carries: None where there is no record, empty where it is damaged."""
+    try:
+        return str(json.loads(path.read_text(encoding="utf-8")).get("digest", ""))
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, AttributeError):
+        return ""
+
+
+def _either(names: Iterable[str]) -> str:
+    return "|".join(re.escape(name) for name in sorted(set(names), key=lambda name: (-len(name), name)))
+
+
+def _options(overrides: dict[str, Any], files: list[Path]) -> list[str]:
+    options = [part for path in files for part in ("--configfile", path.as_posix())]
+    return [*options, "--override", json.dumps(overrides, sort_keys=True)] if overrides else options

@@ -1,0 +1,127 @@
+"""Reading a project: config.yaml, overrides and catalogues in; one frozen plan out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from kernelab.errors import UserError
+from kernelab.plan import strict_yaml
+from kernelab.plan.arms import Device, OperationPlan, Plan
+from kernelab.plan.catalogue import Catalogue, read_catalogue
+from kernelab.plan.config import Config
+from kernelab.plan.design import Designer
+from kernelab.plan.model import validate
+from kernelab.plan.resolve import Resolver, Unresolvable
+from kernelab.plan.strict_yaml import Document
+
+CONFIG = "config.yaml"
+DEFAULT_ARCH = "sm_86"
+
+Identify = Callable[[str], Device]
+
+
+def load_plan(
+    root: Path,
+    identify: Identify,
+    overrides: Mapping[str, Any] | None = None,
+    config_files: Sequence[Path] = (),
+) -> Plan:
+    """The plan of the project in a folder.
+
+    Args:
+        root: the folder that holds config.yaml and kernels/.
+        identify: resolves the config's `device` to a device (a GPU's UUID or `emulated`).
+        overrides: values laid over config.yaml (Snakemake's --config), nested like it.
+        config_files: further files laid over config.yaml, in order (Snakemake's --configfile).
+
+    Raises:
+        UserError: one line for each fault, naming file, line, key and reason.
+    """
+    document = strict_yaml.read(root / CONFIG, CONFIG)
+    for path in config_files:
+        extra = strict_yaml.read(path)
+        document = Document(document.file, overlay(document.data, extra.data), document.lines)
+    if overrides:
+        document = Document(document.file, overlay(document.data, overrides), document.lines)
+    config = validate(Config, document)
+    folders, catalogues = _catalogues(root)
+    try:
+        resolver = Resolver(config, catalogues, identify(config.device))
+    except Unresolvable as error:
+        raise UserError(f"{document.where(_key_of(str(error)))}: {_reason_of(str(error))}") from None
+    experiments = {}
+    for name, experiment in config.experiments.items():
+        try:
+            experiments[name] = Designer(resolver, name, experiment).expand()
+        except Unresolvable as error:
+            raise UserError(f"{document.where(('experiments', name))}: {error}") from None
+    operations = {
+        name: OperationPlan(
+            folder=folders[name], operation=catalogue.operation, kernels=dict(catalogue.kernels)
+        )
+        for name, catalogue in catalogues.items()
+    }
+    return Plan(
+        device=resolver.device,
+        target_card=config.target_card,
+        operations=operations,
+        problems=resolver.problems,
+        builds={key: build for key, build in sorted(resolver.builds.items())},
+        arms=resolver.arms,
+        experiments=experiments,
+        claims=config.claims,
+        timing=config.timing,
+        check=config.check,
+        profile=config.profile,
+    )
+
+
+def overlay(under: Any, over: Any) -> Any:
+    """Two nested mappings, the second winning key by key."""
+    if isinstance(under, dict) and isinstance(over, Mapping):
+        merged = dict(under)
+        for key, value in over.items():
+            merged[str(key)] = overlay(merged.get(str(key)), value)
+        return merged
+    if isinstance(over, Mapping):
+        return {str(key): overlay(None, value) for key, value in over.items()}
+    return over
+
+
+def _catalogues(root: Path) -> tuple[dict[str, str], dict[str, Catalogue]]:
+    folders: dict[str, str] = {}
+    catalogues: dict[str, Catalogue] = {}
+    owners: dict[str, str] = {}
+    for path in sorted((root / "kernels").glob("*/kernels.yaml")):
+        shown = path.relative_to(root).as_posix()
+        catalogue = read_catalogue(path, shown)
+        name = catalogue.operation.name
+        if name in catalogues:
+            raise UserError(
+                f"{shown}: operation.name: {name} is already declared in {folders[name]}/kernels.yaml; rename one"
+            )
+        if not (path.parent / "operation.py").is_file():
+            raise UserError(f"{shown}: operation.py is missing beside it; it holds the reference of {name}")
+        for kernel in catalogue.kernels:
+            if kernel in owners:
+                raise UserError(
+                    f"{shown}: kernels.{kernel}: the name is already taken in {folders[owners[kernel]]}/kernels.yaml"
+                )
+            owners[kernel] = name
+        folders[name] = path.parent.relative_to(root).as_posix()
+        catalogues[name] = catalogue
+    if not catalogues:
+        raise UserError("kernels: no catalogue found; expected kernels/<operation>/kernels.yaml")
+    return folders, catalogues
+
+
+def _key_of(message: str) -> tuple[str, ...]:
+    head = message.partition(":")[0]
+    return tuple(head.split(".")) if head.startswith("problems.") else ()
+
+
+def _reason_of(message: str) -> str:
+    head, _, reason = message.partition(": ")
+    return reason if head.startswith("problems.") else message

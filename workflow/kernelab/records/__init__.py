@@ -1,0 +1,1 @@
+"""The files that cross between steps: their formats, versions and digests. Pure."""

@@ -1,0 +1,59 @@
+"""Where each step's files live below results/. A path is an opaque id: facts are read from the JSON, never parsed back."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+SMALL = "small"  # the operation's own check problems, as one record
+
+
+class Layout:
+    """The paths of one results folder.
+
+    Args:
+        results: the folder (`results`).
+        device: the device's id (a folder below it).
+    """
+
+    def __init__(self, results: Path, device: str) -> None:
+        self.results = results
+        self.device = results / device
+
+    @property
+    def plan(self) -> Path:
+        return self.results / "plan.json"
+
+    @property
+    def plan_table(self) -> Path:
+        return self.results / "plan.csv"
+
+    @property
+    def toolchain(self) -> Path:
+        return self.results / "toolchain.json"
+
+    def build(self, key: str) -> Path:
+        """The folder of a build: kernel.cubin, kernel.ptx, kernel.sass, build.json."""
+        return self.results / "build" / key
+
+    def build_record(self, key: str) -> Path:
+        return self.build(key) / "build.json"
+
+    def check(self, build: str, problem: str) -> Path:
+        """The check record of a build (or, for a library function, of its kernel) on a problem, or on SMALL."""
+        return self.device / "check" / build / f"{problem}.json"
+
+    def timing(self, experiment: str) -> Path:
+        return self.device / "timing" / f"{experiment}.json"
+
+    def samples(self, experiment: str) -> Path:
+        return self.device / "timing" / f"{experiment}.csv.gz"
+
+    def profile(self, build: str, problem: str) -> Path:
+        return self.device / "profile" / build / f"{problem}.json"
+
+    def profile_report(self, build: str, problem: str) -> Path:
+        return self.device / "profile" / build / f"{problem}.ncu-rep"
+
+    @property
+    def table(self) -> Path:
+        return self.results / "table.csv"

@@ -1,0 +1,1 @@
+"""The table: every record of a plan as one row per experiment and arm."""

@@ -1,0 +1,19 @@
+# Is the result right? On the operation's own small problems ("small"), and on a GPU also on the problem that is timed.
+
+
+rule check:
+    input:
+        plan=ancient(rules.plan.output.json),
+        build=lambda w: pipeline.build_of(f"{w.kernel}/{w.variant}"),
+    output:
+        pipeline.layout.device / "check/{kernel}/{variant}/{problem}.json",
+    params:
+        digest=lambda w: pipeline.digests.check(f"{w.kernel}/{w.variant}", w.problem),
+    log:
+        pipeline.log("check/{kernel}/{variant}/{problem}"),
+    resources:
+        gpu=int(pipeline.on_gpu),
+    retries: 1
+    shell:
+        "{pipeline.command} check {wildcards.kernel:q} {wildcards.variant:q} --problem {wildcards.problem:q} "
+        "--plan {input.plan} > {log:q} 2>&1"

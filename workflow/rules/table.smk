@@ -1,0 +1,17 @@
+# All records in one table, and a summary on the terminal.
+
+
+rule table:
+    input:
+        plan=rules.plan.output.json,
+        toolchain=rules.toolchain.output,
+        builds=pipeline.builds(),
+        checks=pipeline.checks(),
+        timings=pipeline.timings(),
+        profiles=pipeline.profiles(),
+    output:
+        pipeline.layout.table,
+    params:
+        digest=pipeline.digests.plan,
+    shell:
+        "{pipeline.command} table --plan {input.plan} --out {output}"
