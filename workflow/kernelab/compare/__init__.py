@@ -1,0 +1,1 @@
+"""Compare: from builds, raw samples and profiles to one verdict per comparison."""

@@ -1,0 +1,45 @@
+"""What follows from a change: every outcome of an arm by its name in table.csv, and those that moved."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+Outcomes = Mapping[str, Any]
+
+# Measured columns wander from run to run; the rest are counts and exact.
+MEASURED = "ncu_"
+NOISE = 0.01
+# Not outcomes of the code: they say where, or how long under the profiler.
+NOT_OUTCOMES = frozenset({"sass_sha256", "emu_problem", "ncu_time_ms"})
+SIGNIFICANT = 6
+
+
+def moved(base: Outcomes, arm: Outcomes) -> list[tuple[str, str, str]]:
+    """(name, base, arm) of every outcome that both arms have and that differs: counters of ncu by more than 1%.
+
+    A count of opcodes that only one arm has is 0 in the other. Emulated counts of two different check problems
+    are not compared.
+    """
+    found = []
+    same_problem = base.get("emu_problem") == arm.get("emu_problem")
+    for name in dict.fromkeys((*base, *arm)):
+        if name in NOT_OUTCOMES or (name.startswith("emu_") and not same_problem):
+            continue
+        absent = 0 if name.startswith("sass_") else None
+        values = (base.get(name, absent), arm.get(name, absent))
+        if None in values or values[0] == values[1]:
+            continue
+        if name.startswith(MEASURED) and _close(float(values[0]), float(values[1])):
+            continue
+        found.append((name, text(values[0]), text(values[1])))
+    return found
+
+
+def text(value: Any) -> str:
+    """A value as table.csv writes it."""
+    return f"{value:.{SIGNIFICANT}g}" if isinstance(value, float) else str(value)
+
+
+def _close(a: float, b: float) -> bool:
+    return abs(a - b) <= NOISE * max(abs(a), abs(b))
