@@ -32,9 +32,12 @@ class Gpu:
     @property
     def id(self) -> str:
         """The name of its folder below results/: readable, and unique between two equal cards."""
-        return (
-            f"{re.sub(r'[^a-z0-9]+', '-', self.name.lower()).strip('-')}-{self.uuid.removeprefix('GPU-')[:8]}"
-        )
+        return f"{slug(self.name)}-{self.uuid.removeprefix('GPU-')[:8]}"
+
+
+def slug(name: str) -> str:
+    """A card's name as a folder's name: nvidia-h200."""
+    return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
 
 
 @lru_cache(maxsize=1)

@@ -38,9 +38,12 @@ class Layout:
     def build_record(self, key: str) -> Path:
         return self.build(key) / "build.json"
 
-    def check(self, build: str, problem: str) -> Path:
-        """The check record of a build (or, for a library function, of its kernel) on a problem, or on SMALL."""
-        return self.device / "check" / build / f"{problem}.json"
+    def check(self, build: str, problem: str, device: str) -> Path:
+        """The check record of a build (or, for a library function, of `<kernel>/default`) on a problem, or on SMALL.
+
+        `device` is a device's id: an emulated check is filed apart from the card's own.
+        """
+        return self.results / device / "check" / build / f"{problem}.json"
 
     def timing(self, experiment: str) -> Path:
         return self.device / "timing" / f"{experiment}.json"
@@ -53,6 +56,17 @@ class Layout:
 
     def profile_report(self, build: str, problem: str) -> Path:
         return self.device / "profile" / build / f"{problem}.ncu-rep"
+
+    def compare(self, experiment: str) -> Path:
+        return self.device / "compare" / f"{experiment}.json"
+
+    @property
+    def comparisons(self) -> Path:
+        return self.results / "comparisons.csv"
+
+    @property
+    def claims(self) -> Path:
+        return self.results / "claims.csv"
 
     @property
     def table(self) -> Path:

@@ -1,0 +1,15 @@
+"""The emulated device: a PTX interpreter that checks memory behaviour and counts it. docs/emulated-device.md."""
+
+from __future__ import annotations
+
+from .counters import Counters, SiteCounters
+from .emulate import Launch, Result, emulate
+from .errors import EmulationError, UnsupportedInstruction
+from .hazards import HAZARDS, KINDS, MEMORY_FAULTS, TIMEOUTS, Hazard, worst_status
+from .memory import GlobalMemory
+from .parser import Module, parse_ptx
+
+__all__ = [
+    "HAZARDS", "KINDS", "MEMORY_FAULTS", "TIMEOUTS", "Counters", "EmulationError", "GlobalMemory", "Hazard", "Launch",
+    "Module", "Result", "SiteCounters", "UnsupportedInstruction", "emulate", "parse_ptx", "worst_status",
+]

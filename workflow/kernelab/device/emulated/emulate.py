@@ -1,0 +1,282 @@
+"""Launch a kernel on the emulated device."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .access import Pattern, Site
+from .counters import COLUMNS, Counters, SiteCounters
+from .errors import EmulationError
+from .happens_before import ClockRaces
+from .hazards import Hazard, HazardLog, worst_status
+from .machine import Machine
+from .memory import GlobalMemory
+from .operands import LaunchValue
+from .parser import Instruction, Module
+from .program import Program, Segment, compile_entry
+from .races import IntervalRaces
+
+REGISTER_BUDGET = 6 << 20  # bytes of registers in flight: about what the caches hold
+_MOST_LANES, _FEWEST_LANES = 16384, 512
+
+
+@dataclass(slots=True)
+class Launch:
+    """One launch: `grid` and `block` as (x, y, z), arguments in the order of the entry's parameters.
+
+    Arguments are numbers, device addresses from GlobalMemory.allocate, or bytes for structures.
+    """
+
+    entry: str
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+    arguments: Sequence[Any] = ()
+    dynamic_shared: int = 0
+
+
+@dataclass(slots=True)
+class Result:
+    """What a launch did. Arrays are read back from the GlobalMemory."""
+
+    hazards: list[Hazard]
+    counters: Counters
+    advice: list[str]
+    instructions: int  # warp-level instructions executed
+    traces: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def status(self) -> str:
+        return worst_status(self.hazards)
+
+
+class _NoRaces:
+    """Takes the place of a detector when races are not asked for."""
+
+    def ignore(self, *arguments: Any) -> None:
+        return None
+
+    access = barrier = arrive = release = warp_sync = fence = finish_cohort = finish = ignore
+
+
+def emulate(
+    module: Module, launch: Launch, memory: GlobalMemory, *, count: bool = True, detect_races: bool = True,
+    order_seed: int = 0, instruction_limit: int = 20_000_000, multiprocessors: int = 28,
+) -> Result:
+    """Run one launch to its end and report what it did.
+
+    `order_seed` other than 0 runs warps apart and in a random order, where the program lets them. `instruction_limit`
+    bounds the instructions that any cohort of blocks may issue. Raises EmulationError for a launch that
+    the hardware would refuse, and UnsupportedInstruction. Faults inside the kernel are returned as hazards.
+    """
+    program = compile_entry(module, launch.entry)
+    run = Run(module, program, launch, memory, count, detect_races, order_seed, instruction_limit, multiprocessors)
+    with np.errstate(all="ignore"):
+        run.execute()
+    return run.result()
+
+
+class Run:
+    """State of one launch that its cohorts share."""
+
+    def __init__(
+        self, module: Module, program: Program, launch: Launch, memory: GlobalMemory, count: bool,
+        detect_races: bool, order_seed: int, instruction_limit: int, multiprocessors: int,
+    ) -> None:
+        self.module, self.program, self.launch, self.memory = module, program, launch, memory
+        self.grid, self.block = launch.grid, launch.block
+        self.dynamic_shared = launch.dynamic_shared
+        self.multiprocessors = multiprocessors
+        self.threads = self.block[0] * self.block[1] * self.block[2]
+        self.counting = count
+        self.granule = program.granule
+        self.instruction_limit = instruction_limit
+        self.random = np.random.default_rng(order_seed)
+        self.shuffled = order_seed != 0
+        self.reverse = order_seed % 2 == 1
+        self.hazards = HazardLog()
+        self._uid = 0
+        self._patterns: dict[tuple[int, int], list[Pattern]] = {}
+        self._counts: dict[int, tuple[Site, NDArray[np.int64]]] = {}
+        self._segment_warps = [0] * len(program.segments)
+        self.several = False
+        _check(module, program, launch)
+        self._arguments = _argument_bytes(program, launch)
+        self._symbols = _place_symbols(module, memory)
+        detector: Any = _NoRaces()
+        if detect_races:
+            detector = ClockRaces(self, program.granule) if program.fine_order else IntervalRaces(self, program.granule)
+        self.races = detector
+
+    def execute(self) -> None:
+        """Run cohorts of blocks in turn; one that polls for another's data lets the next go on."""
+        blocks = self.grid[0] * self.grid[1] * self.grid[2]
+        padded = -(-self.threads // 32) * 32
+        row_bytes = sum(c * s for c, s in zip(self.program.row_counts, (2, 4, 8, 1), strict=True))
+        lanes = max(_FEWEST_LANES, min(_MOST_LANES, REGISTER_BUDGET // row_bytes))
+        size = max(1, lanes // padded)
+        order = np.arange(blocks)
+        if self.shuffled:
+            self.random.shuffle(order)
+        waiting = [np.sort(order[i: i + size]) for i in range(0, blocks, size)]
+        self.several = len(waiting) > 1
+        running: list[Machine] = []
+        while waiting or running:
+            if waiting:
+                machine = Machine(self, self.program, waiting.pop(0))
+                machine.start()
+                running.append(machine)
+            for machine in list(running):
+                if machine.advance():
+                    self.races.finish_cohort(machine)
+                    running.remove(machine)
+        self.races.finish()
+
+    def split(self, lanes: NDArray[np.int64]) -> list[NDArray[np.int64]]:
+        """With a shuffled order: the lanes in two random sets of warps, to be run apart."""
+        if len(lanes) <= 32:
+            return [lanes]
+        apart = self.random.random(int(lanes[-1] >> 5) + 1) < 0.5
+        chosen = apart[lanes >> 5]
+        return [lanes[chosen], lanes[~chosen]]
+
+    # What sites and detectors ask for
+
+    def next_uid(self) -> int:
+        self._uid += 1
+        return self._uid
+
+    def patterns(self, site: Site, m: Machine) -> list[Pattern]:
+        return self._patterns.setdefault((id(site), len(m.blocks)), [])
+
+    def count(self, site: Site, pattern: Pattern) -> None:
+        if pattern.counts is None:
+            return
+        known = self._counts.get(id(site))
+        if known is None:
+            self._counts[id(site)] = (site, pattern.counts.copy())
+        else:
+            np.add(known[1], pattern.counts, out=known[1])
+
+    def tally(self, m: Machine, segment: Segment, lanes: NDArray[np.int64] | None) -> None:
+        """Count the warps that ran a segment."""
+        if lanes is None:
+            self._segment_warps[segment.number] += m.lanes >> 5
+        else:
+            warps = lanes >> 5
+            self._segment_warps[segment.number] += int((warps[1:] != warps[:-1]).sum()) + 1
+
+    def launch_value(self, value: LaunchValue, dtype: np.dtype) -> Any:
+        if value.kind == "symbol":
+            return dtype.type(self._symbols[value.name] + value.offset)
+        if not value.kind.startswith("param:"):
+            raise EmulationError(f"the kernel takes the address of its parameter {value.name}, which is not supported")
+        start = self.program.parameters[value.name][0] + value.offset
+        size = {"8": 1, "16": 2, "32": 4, "64": 8}[value.kind.split(":")[1].lstrip("usbf")]
+        signed = value.kind[6] == "s"
+        number = int.from_bytes(self._arguments[start: start + size], "little", signed=signed)
+        return np.array(number & (1 << 8 * dtype.itemsize) - 1, f"u{dtype.itemsize}").view(dtype)[()]
+
+    def _block(self, number: int) -> tuple[int, int, int]:
+        x, y, _ = self.grid
+        return number % x, number // x % y, number // (x * y)
+
+    def _source(self, instruction: Instruction) -> tuple[str | None, int | None]:
+        if instruction.source is None:
+            return None, None
+        return self.module.files.get(instruction.source[0]), instruction.source[1]
+
+    def report(
+        self, kind: str, instruction: Instruction, m: Machine, lanes: tuple[int, ...], message: str,
+        address: int | None, array: str | None, count: int, other: Instruction | None = None,
+    ) -> None:
+        file, line = self._source(instruction)
+        self.hazards.add(Hazard(
+            kind, self.program.name, instruction.line, file, line,
+            self._block(int(m.blocks[m.block_of[lanes[0]]])), tuple(int(m.thread_of[lane]) for lane in lanes),
+            address, array, message, None if other is None else other.line,
+            None if other is None else self._source(other)[1], None, count,
+        ))
+
+    def report_race(
+        self, kind: str, first: Instruction, second: Instruction, blocks: tuple[int, int], threads: tuple[int, ...],
+        address: int, array: str, message: str, count: int,
+    ) -> None:
+        file, line = self._source(first)
+        self.hazards.add(Hazard(
+            kind, self.program.name, first.line, file, line, self._block(blocks[0]), threads, address, array, message,
+            second.line, self._source(second)[1], None if blocks[0] == blocks[1] else self._block(blocks[1]), count,
+        ))
+
+    def result(self) -> Result:
+        counters = Counters()
+        for site, counts in self._counts.values():
+            for instruction, row in zip(site.instructions, counts.tolist(), strict=True):
+                file, line = self._source(instruction)
+                counters.sites.append(SiteCounters(
+                    instruction.opcode, site.space, site.kind, instruction.line, file, line,
+                    **dict(zip(COLUMNS, row, strict=True)),
+                ))
+        counters.sites.sort(key=lambda s: (s.ptx_line, s.space))
+        for segment, warps in zip(self.program.segments, self._segment_warps, strict=True):
+            for opcode, number in segment.mix.items() if warps else ():
+                counters.mix[opcode] = counters.mix.get(opcode, 0) + number * warps
+        advice = [text if n == 1 else f"{text} ({n} times)" for text, n in self.hazards.advice.items()]
+        return Result(list(self.hazards.found.values()), counters, advice, sum(counters.mix.values()))
+
+
+def _check(module: Module, program: Program, launch: Launch) -> None:
+    function = module.functions[program.name]
+    threads = launch.block[0] * launch.block[1] * launch.block[2]
+    if min(*launch.grid, *launch.block) < 1 or threads > 1024:
+        raise EmulationError(f"{program.name}: a grid of {launch.grid} and a block of {launch.block} cannot be launched")
+    if function.maxntid is not None and threads > int(np.prod(function.maxntid)):
+        raise EmulationError(
+            f"{program.name}: {threads} threads per block, but its launch bounds allow {int(np.prod(function.maxntid))}"
+        )
+    if function.reqntid is not None and tuple(launch.block) != (*function.reqntid, 1, 1)[:3]:
+        raise EmulationError(f"{program.name}: a block of {launch.block}, but the kernel requires {function.reqntid}")
+    if len(launch.arguments) != len(program.parameters):
+        raise EmulationError(
+            f"{program.name}: {len(launch.arguments)} arguments for {len(program.parameters)} parameters"
+        )
+
+
+def _argument_bytes(program: Program, launch: Launch) -> bytes:
+    data = bytearray(program.parameter_bytes)
+    for (start, parameter), value in zip(program.parameters.values(), launch.arguments, strict=True):
+        if isinstance(value, (bytes, bytearray)):
+            raw = bytes(value)
+        elif parameter.type in ("f32", "f64", "f16"):
+            raw = np.array(value, {"f32": np.float32, "f64": np.float64, "f16": np.float16}[parameter.type]).tobytes()
+        elif isinstance(value, (float, np.floating)):
+            raw = np.array(value, np.float32 if parameter.size == 4 else np.float64).tobytes()
+        else:
+            raw = (int(value) & (1 << 8 * parameter.size) - 1).to_bytes(parameter.size, "little")
+        if len(raw) != parameter.size:
+            raise EmulationError(f"{program.name}: {len(raw)} bytes for parameter {parameter.name} of {parameter.size}")
+        data[start: start + parameter.size] = raw
+    return bytes(data)
+
+
+def _place_symbols(module: Module, memory: GlobalMemory) -> dict[str, int]:
+    """Allocate the module's .global and .const variables at their first launch; they keep their values after it."""
+    symbols = {}
+    for variable in module.variables.values():
+        if variable.space not in ("global", "const"):
+            continue
+        name = f"variable {variable.name}"
+        if name not in memory.names:
+            initial = variable.initial or bytes(variable.size)
+            memory.allocate(name, np.frombuffer(initial or b"\0", np.uint8), writable=variable.space == "global")
+        symbols[variable.name] = memory.address(name)
+    for variable in module.variables.values():
+        for offset, text in variable.relocations:
+            target, _, plus = text.partition("+")
+            number = (symbols[target] + int(plus or "0", 0)).to_bytes(8, "little")
+            memory.patch(f"variable {variable.name}", offset, number)
+    return symbols

@@ -1,0 +1,348 @@
+"""One cohort of blocks in flight: its registers, its shared and local memory, and its control flow.
+
+Lanes that are at the same place run together. Of several groups the one at the lowest place runs first
+(minimum-PC reconvergence), so that lanes which parted meet again at the earliest point they share.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from . import barriers
+from .asynchronous import AsyncCopies
+from .decoded import SHARED_BASE
+from .memory import SHARED_SHIFT, Region, Space
+from .program import Program, Segment
+from .types import FILE_DTYPES
+
+_PATIENCE = 20_000  # segments in a row before a group that waits behind a loop gets its turn
+_POLLING_PATIENCE = 12  # the same, when the running group polls memory
+
+Lanes = NDArray[np.int64] | None
+
+
+class Machine:
+    """A cohort. Lane numbers count blocks' threads, each block padded to whole warps."""
+
+    def __init__(self, run: Any, program: Program, blocks: NDArray[np.int64]) -> None:
+        self.run = run
+        self.program = program
+        self.segments = program.segments
+        threads = run.threads
+        self.padded = -(-threads // 32) * 32
+        self.blocks = blocks
+        self.lanes = self.padded * len(blocks)
+        lane = np.arange(self.lanes)
+        self.block_of = lane // self.padded
+        self.thread_of = lane % self.padded
+        self.live = self.thread_of < threads
+        self.live_in_block = np.full(len(blocks), threads, np.int64)
+        self.executed = 0
+        self.written_patterns: set[int] = set()
+        self.asynchronous = AsyncCopies(self.lanes)
+        self.barriers: dict[tuple[int, int], barriers.State] = {}
+        self.gatherings: dict[tuple[int, int], NDArray[np.int64]] = {}
+        self.runnable: dict[int, list[NDArray[np.int64]]] = {}
+        self.views = self._registers()
+        self._spaces = {"global": run.memory, **self._memories()}
+        self._offsets = {
+            "shared": self.block_of * self._spaces["shared"].stride,
+            "local": lane * self._spaces["local"].stride,
+        }
+        self._scratch: tuple[NDArray, NDArray, NDArray] | None = None
+        self.race_state: Any = None
+        self._start = None if threads == self.padded else np.flatnonzero(self.live)
+        self.finished = False
+
+    def _registers(self) -> dict[str, NDArray]:
+        files = [
+            np.zeros((count, self.lanes), dtype)
+            for count, dtype in zip(self.program.row_counts, FILE_DTYPES, strict=True)
+        ]
+        half, word, double, predicate = files
+        views = {
+            "u2": half, "i2": half.view(np.int16), "f2": half.view(np.float16),
+            "u4": word, "i4": word.view(np.int32), "f4": word.view(np.float32),
+            "u8": double, "i8": double.view(np.int64), "f8": double.view(np.float64), "?": predicate,
+        }
+        for name, row in self.program.special.items():
+            word[row] = self._special(name)
+        return views
+
+    def _special(self, name: str) -> Any:
+        base, _, axis = name[1:].partition(".")
+        axis_number = "xyz".index(axis) if axis else 0
+        grid, block = self.run.grid, self.run.block
+        if base == "tid":
+            return _coordinate(self.thread_of, block, axis_number)
+        if base == "ctaid" or base == "clusterid":
+            return _coordinate(self.blocks[self.block_of], grid, axis_number)
+        lane = self.thread_of & 31
+        one = np.uint64(1)
+        bit = one << lane.astype(np.uint64)
+        values: dict[str, Any] = {
+            "ntid": block[axis_number], "nctaid": grid[axis_number], "nclusterid": grid[axis_number],
+            "laneid": lane, "warpid": self.thread_of >> 5, "nwarpid": self.padded // 32,
+            "smid": self.blocks[self.block_of] % self.run.multiprocessors, "nsmid": self.run.multiprocessors,
+            "gridid": 0, "lanemask_eq": bit, "lanemask_lt": bit - one, "lanemask_le": (bit << one) - one,
+            "lanemask_gt": ~((bit << one) - one), "lanemask_ge": ~(bit - one),
+            "dynamic_smem_size": self.run.dynamic_shared,
+            "total_smem_size": self.program.layout.shared_bytes + self.run.dynamic_shared,
+            "cluster_ctaid": 0, "cluster_nctaid": 1, "cluster_ctarank": 0, "cluster_nctarank": 1,
+            "is_explicit_cluster": 0,
+        }
+        value = values[base]
+        return np.asarray(value).astype(np.uint64).astype(np.uint32)
+
+    def _memories(self) -> dict[str, Space]:
+        layout, dynamic = self.program.layout, self.run.dynamic_shared
+        shared_bytes = -(-(layout.shared_bytes + (dynamic if layout.dynamic is not None else 0)) // 128) * 128
+        shared = Space("shared", SHARED_SHIFT, SHARED_BASE, max(shared_bytes, 128))
+        for number, region in enumerate(layout.shared):
+            size = dynamic if number == layout.dynamic else region.size
+            shared.add_region(Region(region.name, region.start, size, region.storage))
+        shared.resize(shared.stride * len(self.blocks))
+        local_bytes = -(-layout.local_bytes // 16) * 16
+        local = Space("local", SHARED_SHIFT, SHARED_BASE, max(local_bytes, 16))
+        for region in layout.local:
+            local.add_region(Region(region.name, region.start, region.size, region.storage))
+        local.resize(local.stride * self.lanes if layout.local else 0)
+        return {"shared": shared, "local": local}
+
+    def space(self, name: str) -> Space:
+        return self._spaces[name]
+
+    def storage_offset(self, name: str) -> NDArray[np.int64]:
+        """Byte offset of each lane's block (shared) or thread (local) in the storage."""
+        return self._offsets[name]
+
+    def scratch(self, rows: int) -> tuple[NDArray, NDArray, NDArray]:
+        """Work arrays of (rows, lanes): float64, int64, and three of float32."""
+        if self._scratch is None or self._scratch[0].shape[0] < rows:
+            shape = (rows, self.lanes)
+            self._scratch = (np.empty(shape), np.empty(shape, np.int64), np.empty((3, *shape), np.float32))
+        return self._scratch
+
+    def ticks(self) -> int:
+        return 1_000_000 + self.executed
+
+    # Control flow
+
+    def start(self) -> None:
+        self._push(0, self._start)
+
+    def _everyone(self, lanes: Lanes) -> NDArray[np.int64]:
+        return np.arange(self.lanes) if lanes is None else lanes
+
+    def _push(self, segment: int, lanes: Lanes) -> None:
+        for part in self.run.split(self._everyone(lanes)) if self.run.shuffled else (self._everyone(lanes),):
+            if len(part):
+                self.runnable.setdefault(segment, []).append(part)
+
+    def _pop(self, segment: int) -> Lanes:
+        waiting = self.runnable[segment]
+        if self.run.shuffled:
+            lanes = waiting.pop(self.run.random.integers(len(waiting)))
+            if not waiting:
+                del self.runnable[segment]
+        else:
+            del self.runnable[segment]
+            lanes = waiting[0] if len(waiting) == 1 else np.sort(np.concatenate(waiting))
+        return None if len(lanes) == self.lanes else lanes
+
+    def _choose(self) -> int:
+        if self.run.shuffled:
+            return int(self.run.random.choice(list(self.runnable)))
+        return min(self.runnable)
+
+    def advance(self) -> bool:
+        """Run until every lane has exited or the cohort polls in vain; True when it has finished."""
+        polls = streak = 0
+        while self.runnable:
+            current = self._choose()
+            if polls > _POLLING_PATIENCE or streak > _PATIENCE:
+                others = sorted(self.runnable)
+                current = others[(others.index(current) + 1) % len(others)]
+                if polls > 4 * _POLLING_PATIENCE and self.run.several:
+                    return False
+                streak = 0
+            lanes = self._pop(current)
+            while True:
+                segment = self.segments[current]
+                self.executed += segment.count
+                if self.executed > self.run.instruction_limit:
+                    self._time_out(segment, lanes)
+                    return True
+                for step in segment.steps:
+                    step(self, lanes)
+                self.run.tally(self, segment, lanes)
+                streak += 1
+                polls = polls + 1 if segment.polls else 0
+                follow = self._finish(segment, lanes)
+                if follow is None:
+                    break
+                current, lanes = follow
+                if self.runnable and (
+                    self.run.shuffled or min(self.runnable) <= current or streak > _PATIENCE
+                    or polls > _POLLING_PATIENCE
+                ):
+                    self._push_whole(current, lanes)
+                    break
+            if not self.runnable:
+                self._settle()
+        self.finished = True
+        return True
+
+    def _push_whole(self, segment: int, lanes: Lanes) -> None:
+        self.runnable.setdefault(segment, []).append(self._everyone(lanes))
+
+    def _finish(self, segment: Segment, lanes: Lanes) -> tuple[int, Lanes] | None:
+        """Carry out a segment's end. Returns where the same lanes go on, or None when they were queued."""
+        end = segment.end
+        following = segment.number + 1
+        if end is None:
+            if following >= len(self.segments):
+                self._exit(lanes)
+                return None
+            return following, lanes
+        if segment.guard is not None:
+            taken = segment.guard(self, lanes)[0]
+            if segment.guard_negated:
+                taken = ~taken
+            if not taken.any():
+                return following, lanes
+            if not taken.all():
+                everyone = self._everyone(lanes)
+                self._push(following, everyone[~taken])
+                lanes = everyone[taken]
+        kind = end.ends
+        if kind == "branch":
+            if segment.guard is not None and self.runnable:
+                self._push_whole(segment.targets[0], lanes)
+                return None
+            return segment.targets[0], lanes
+        if kind == "barrier":
+            return barriers.arrive(self, segment, lanes)
+        if kind == "collective":
+            return self._collective(segment, lanes)
+        if kind == "switch":
+            return self._switch(segment, lanes)
+        if kind == "trap":
+            everyone = self._everyone(lanes)
+            self.run.report("trap", end.instruction, self, (int(everyone[0]),),
+                            "the kernel executed trap (a failed assert or __trap())", None, None, len(everyone))
+        self._exit(lanes)
+        return None
+
+    def _switch(self, segment: Segment, lanes: Lanes) -> None:
+        assert segment.index is not None
+        everyone = self._everyone(lanes)
+        index = np.broadcast_to(segment.index(self, lanes), (1, len(everyone)))[0]
+        for value in np.unique(index):
+            self._push(segment.targets[min(int(value), len(segment.targets) - 1)], everyone[index == value])
+
+    def _collective(self, segment: Segment, lanes: Lanes) -> tuple[int, Lanes] | None:
+        """Run a warp instruction once every live lane of its mask has come."""
+        assert segment.end is not None
+        collective = segment.end.data[0]
+        following = segment.number + 1
+        if lanes is None and collective.whole:
+            collective.apply(self, None)
+            return following, None
+        arrived = self._everyone(lanes)
+        waiting = [
+            self.gatherings.pop((segment.number, warp))
+            for warp in np.unique(arrived >> 5).tolist() if (segment.number, warp) in self.gatherings
+        ]
+        if waiting:
+            arrived = np.sort(np.concatenate([arrived, *waiting]))
+        complete = self._complete(collective, arrived)
+        for warp in np.unique(arrived[~complete] >> 5).tolist():
+            self.gatherings[segment.number, warp] = arrived[~complete & (arrived >> 5 == warp)]
+        ready = arrived[complete]
+        if len(ready) == 0:
+            return None
+        chosen = None if len(ready) == self.lanes else ready
+        mask = np.broadcast_to(collective.mask(self, chosen), (1, len(ready)))[0]
+        outside = mask >> (ready & 31).astype(np.uint32) & 1 == 0
+        if outside.any():
+            lane = int(ready[np.flatnonzero(outside)[0]])
+            self.run.report("invalid_mask", segment.end.instruction, self, (lane,),
+                            f"lane {lane & 31} executes a warp instruction whose mask leaves it out",
+                            None, None, int(outside.sum()))
+        collective.apply(self, chosen)
+        if self.runnable:
+            self._push_whole(following, chosen)
+            return None
+        return following, chosen
+
+    def _complete(self, collective: Any, arrived: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """For each arrived lane: whether all live lanes named by its warp's masks have arrived."""
+        masks = np.broadcast_to(collective.mask(self, arrived), (1, len(arrived)))[0].astype(np.uint64)
+        warps, row = np.unique(arrived >> 5, return_inverse=True)
+        bits = np.arange(32, dtype=np.uint64)
+        live = (self.live.reshape(-1, 32)[warps].astype(np.uint64) << bits).sum(1)
+        here = np.zeros(len(warps), np.uint64)
+        wanted = np.zeros(len(warps), np.uint64)
+        np.bitwise_or.at(here, row, np.uint64(1) << (arrived & 31).astype(np.uint64))
+        np.bitwise_or.at(wanted, row, masks)
+        return (wanted & live & ~here == 0)[row]
+
+    def _exit(self, lanes: Lanes) -> None:
+        everyone = self._everyone(lanes)
+        self.live[everyone] = False
+        if lanes is None:
+            self.live_in_block[:] = 0
+        else:
+            self.live_in_block -= np.bincount(self.block_of[everyone], minlength=len(self.blocks))
+        if self.barriers or self.gatherings:
+            barriers.recheck(self)
+            for (segment, warp), waiting in list(self.gatherings.items()):
+                if self._complete(self.segments[segment].end.data[0], waiting).all():  # type: ignore[union-attr]
+                    del self.gatherings[segment, warp]
+                    self._rerun_collective(segment, waiting)
+
+    def _rerun_collective(self, segment: int, waiting: NDArray[np.int64]) -> None:
+        follow = self._collective(self.segments[segment], waiting)
+        if follow is not None:
+            self._push_whole(*follow)
+
+    def _settle(self) -> None:
+        """Nothing can run: report the threads that wait for ever."""
+        barriers.report_deadlocks(self)
+        for (segment, warp), waiting in self.gatherings.items():
+            end = self.segments[segment].end
+            assert end is not None
+            missing = np.flatnonzero(self.live.reshape(-1, 32)[warp])
+            here = {int(lane) & 31 for lane in waiting}
+            absent = [lane for lane in missing.tolist() if lane not in here]
+            self.run.report("deadlock", end.instruction, self, (int(waiting[0]),),
+                            f"{len(waiting)} lanes wait for lanes {absent[:4]} of their warp, which never come",
+                            None, None, len(waiting))
+        self.gatherings.clear()
+
+    def _time_out(self, segment: Segment, lanes: Lanes) -> None:
+        everyone = self._everyone(lanes)
+        members = segment.end.instruction if segment.end is not None else None
+        if members is None:
+            members = next(s.end.instruction for s in self.segments[segment.number:] + self.segments if s.end)
+        self.run.report(
+            "timeout", members, self, (int(everyone[0]),),
+            f"block still runs after {self.run.instruction_limit:,} instructions: it may never end "
+            "(instruction_limit raises the bound)", None, None, len(everyone),
+        )
+        self.runnable.clear()
+        self.barriers.clear()
+        self.gatherings.clear()
+        self.finished = True
+
+
+def _coordinate(linear: NDArray[np.int64], extent: tuple[int, int, int], axis: int) -> NDArray[np.int64]:
+    if axis == 0:
+        return linear % extent[0]
+    if axis == 1:
+        return linear // extent[0] % extent[1]
+    return linear // (extent[0] * extent[1])
