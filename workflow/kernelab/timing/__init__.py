@@ -1,0 +1,1 @@
+"""How long arms take: fresh processes, mirrored rounds, raw samples kept."""
