@@ -22,7 +22,7 @@ from kernelab.records.layout import SMALL
 from kernelab.records.record import settings_digest
 
 # Raised by hand when a step's method changes so that its old records no longer mean the same.
-METHODS = {"build": 1, "check": 1, "timing": 1, "profile": 1}
+METHODS = {"build": 1, "check": 1, "timing": 1, "profile": 1, "compare": 1}
 ABSENT = "absent"
 
 
@@ -72,12 +72,13 @@ class Digests:
             )
         return self._builds[key]
 
-    def check(self, key: str, problem: str) -> str:
+    def check(self, key: str, problem: str, device: str) -> str:
         """The digest of a check: the build, the operation and its Python, the problem and the device.
 
         Args:
             key: a build's key, or `<kernel>/default` for a library function.
             problem: a problem's name, or SMALL for the operation's own check problems.
+            device: the plan's device's id, or `emulated`, which is there on every machine.
         """
         operation, what = self._what(key)
         plan = self._plan
@@ -89,7 +90,7 @@ class Digests:
                 "operation": self._operation(operation),
                 "problems": problems,
                 "seed": plan.check.seed,
-                "device": plan.device.id,
+                "device": device,
             }
         )
 
@@ -128,6 +129,27 @@ class Digests:
                 "policy": self._plan.profile.model_dump(mode="json"),
                 "seed": self._plan.check.seed,
                 "device": self._plan.device.id,
+            }
+        )
+
+    def compare(self, experiment: str) -> str:
+        """The digest of an experiment's verdicts: its comparisons, its builds and the records that they are read from."""
+        plan = self._plan
+        planned = plan.experiments[experiment]
+        arms = [plan.arms[name] for name in planned.arms]
+        running = [arm for arm in arms if arm.runs]
+        kernels = {arm.kernel: plan.kernel(arm) for arm in arms}
+        checks = [(arm.record_key, problem) for arm in running for problem in (SMALL, arm.problem)]
+        return settings_digest(
+            {
+                "method": METHODS["compare"],
+                "experiment": planned.model_dump(mode="json"),
+                "controls": {name: {p: d.controls for p, d in k.parameters.items()} for name, k in kernels.items()},
+                "card": plan.target_card,
+                "builds": {arm.build: self.build(arm.build) for arm in arms if arm.build and not arm.excluded},
+                "timing": self.timing(experiment),
+                "checks": {f"{key} {problem}": self.check(key, problem, plan.device.id) for key, problem in checks},
+                "profiles": {arm.name: self.profile(arm) for arm in running},
             }
         )
 

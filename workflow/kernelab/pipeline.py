@@ -15,7 +15,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from kernelab.device.identify import identify
+from kernelab.device.identify import EMULATED, identify
 from kernelab.digests import Digests
 from kernelab.errors import UserError
 from kernelab.plan.arms import Arm, Plan
@@ -73,6 +73,7 @@ class Pipeline:
             "variant": _either(key.partition("/")[2] for key in keys),
             "experiment": _either(self.plan.experiments),
             "problem": _either([SMALL, *(arm.problem for arm in arms)]),
+            "device": _either([self.plan.device.id, EMULATED.id]),
         }
 
     def sources(self, key: str) -> list[str]:
@@ -103,14 +104,21 @@ class Pipeline:
         return [self.layout.build_record(key).as_posix()] if key in self.plan.builds else []
 
     def checks(self, arms: Iterable[Arm] | None = None) -> list[str]:
-        """The check records of some arms (of all): the small problems and, on a GPU, the timed one."""
-        paths: dict[str, None] = {}
+        """The check records of some arms (of all), on the device and, for the emu_* counters, by emulation."""
+        return list(dict.fromkeys(path.as_posix() for path, *_ in self._checks(arms)))
+
+    def _checks(self, arms: Iterable[Arm] | None = None) -> Iterable[tuple[Path, str, str, str]]:
+        """Every check as its path, build key, problem and device."""
+        device, policy = self.plan.device.id, self.plan.check
         for arm in self.runnable if arms is None else arms:
-            if arm.build or self.on_gpu:
-                paths[self.layout.check(arm.record_key, SMALL).as_posix()] = None
-            if self.on_gpu and self.plan.check.timed_problem:
-                paths[self.layout.check(arm.record_key, arm.problem).as_posix()] = None
-        return list(paths)
+            key = arm.record_key
+            wanted = [(SMALL, device)] if arm.build or self.on_gpu else []
+            if self.on_gpu and policy.timed_problem:
+                wanted.append((arm.problem, device))
+            if self.on_gpu and policy.emulate and arm.build:
+                wanted.append((SMALL, EMULATED.id))
+            for problem, where in wanted:
+                yield self.layout.check(key, problem, where), key, problem, where
 
     def timings(self) -> list[str]:
         """The timing record of every experiment, where there is a card to time on."""
@@ -126,6 +134,23 @@ class Pipeline:
         return list(
             dict.fromkeys(self.layout.profile(arm.record_key, arm.problem).as_posix() for arm in self.runnable)
         )
+
+    def compared(self, experiment: str) -> list[str]:
+        """The records that an experiment's verdicts are made from: builds, checks, timing and profiles of its arms."""
+        arms = [self.plan.arms[name] for name in self.plan.experiments[experiment].arms]
+        running = [arm for arm in arms if arm.runs]
+        timing, profiles = self.layout.timing(experiment).as_posix(), self.profiles()
+        of_arms = {self.layout.profile(arm.record_key, arm.problem).as_posix() for arm in running}
+        return [
+            *self.builds(arms),
+            *self.checks(running),
+            *(path for path in self.timings() if path == timing),
+            *(path for path in profiles if path in of_arms),
+        ]
+
+    def compares(self) -> list[str]:
+        """The verdicts of every experiment."""
+        return [self.layout.compare(name).as_posix() for name in self.plan.experiments]
 
     def profiled_arm(self, key: str, problem: str) -> Arm:
         """The arm that a profile record is about."""
@@ -144,11 +169,12 @@ class Pipeline:
             key = arm.record_key
             if arm.build:
                 yield self.layout.build_record(key), self.digests.build(key)
-            for problem in (SMALL, arm.problem):
-                yield self.layout.check(key, problem), self.digests.check(key, problem)
             yield self.layout.profile(key, arm.problem), self.digests.profile(arm)
+        for path, key, problem, device in self._checks():
+            yield path, self.digests.check(key, problem, device)
         for name in self.plan.experiments:
             yield self.layout.timing(name), self.digests.timing(name)
+            yield self.layout.compare(name), self.digests.compare(name)
 
 
 def _recorded_digest(path: Path) -> str | None:

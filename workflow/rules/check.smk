@@ -6,14 +6,14 @@ rule check:
         plan=ancient(rules.plan.output.json),
         build=lambda w: pipeline.build_of(f"{w.kernel}/{w.variant}"),
     output:
-        pipeline.layout.device / "check/{kernel}/{variant}/{problem}.json",
+        "results/{device}/check/{kernel}/{variant}/{problem}.json",
     params:
-        digest=lambda w: pipeline.digests.check(f"{w.kernel}/{w.variant}", w.problem),
+        digest=lambda w: pipeline.digests.check(f"{w.kernel}/{w.variant}", w.problem, w.device),
     log:
-        pipeline.log("check/{kernel}/{variant}/{problem}"),
+        "results/logs/{device}/check/{kernel}/{variant}/{problem}.log",
     resources:
-        gpu=int(pipeline.on_gpu),
+        gpu=lambda w: int(w.device != "emulated"),
     retries: 1
     shell:
         "{pipeline.command} check {wildcards.kernel:q} {wildcards.variant:q} --problem {wildcards.problem:q} "
-        "--plan {input.plan} > {log:q} 2>&1"
+        "--device {wildcards.device:q} --plan {input.plan} > {log:q} 2>&1"

@@ -7,8 +7,9 @@ rule time:
         builds=lambda w: pipeline.builds(pipeline.plan.experiment_arms(w.experiment)),
         checks=lambda w: pipeline.checks(pipeline.plan.experiment_arms(w.experiment)),
     output:
-        record=pipeline.layout.device / "timing/{experiment}.json",
-        samples=pipeline.layout.device / "timing/{experiment}.csv.gz",
+        # Kept until they are replaced: what was timed before and is still current is not timed again.
+        record=update(pipeline.layout.device / "timing/{experiment}.json"),
+        samples=update(pipeline.layout.device / "timing/{experiment}.csv.gz"),
     params:
         digest=lambda w: pipeline.digests.timing(w.experiment),
     log:

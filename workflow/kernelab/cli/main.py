@@ -69,6 +69,7 @@ def _parser() -> argparse.ArgumentParser:
     check = command("check", steps.check, "check one build's results")
     _name_build(check)
     check.add_argument("--problem", default=SMALL, help=f"a problem's name, or {SMALL} for the operation's own")
+    check.add_argument("--device", default="", help="emulated, on a GPU box too; the plan's device where none is given")
     with_plan(check)
 
     time = command("time", steps.time, "time one experiment")
@@ -83,6 +84,15 @@ def _parser() -> argparse.ArgumentParser:
     table = command("table", steps.table, "collect every record into table.csv and say what is in it")
     table.add_argument("--out", type=Path, metavar="FILE", help="write table.csv here")
     with_plan(table)
+
+    snapshot = command("snapshot", steps.snapshot, "keep the results of this device as evidence")
+    snapshot.add_argument("--out", type=Path, metavar="DIR", help="by default results/snapshots/<card>")
+    with_plan(snapshot)
+
+    from kernelab.cli.compare_tools import COMMANDS
+
+    for tool in COMMANDS:
+        tool.add_arguments(command(tool.name, tool.run, tool.about))
 
     doctor = command("doctor", steps.doctor, "what this machine can do, and how to mend what it cannot")
     doctor.add_argument("--format", choices=("table", "json"), default="table")

@@ -10,11 +10,12 @@ import json
 import sys
 from pathlib import Path
 
-from kernelab.device.identify import identify
+from kernelab.device.identify import EMULATED, identify, slug
 from kernelab.digests import ABSENT, Digests
 from kernelab.errors import UserError
 from kernelab.plan.arms import Plan
 from kernelab.plan.load import load_plan
+from kernelab.plan.model import suggestion
 from kernelab.records.layout import Layout
 from kernelab.records.record import write_bytes, write_record, write_text
 
@@ -97,22 +98,100 @@ def build(arguments: argparse.Namespace) -> None:
 
 def check(arguments: argparse.Namespace) -> None:
     """Check one build, or a library function, on a problem or on the operation's small ones."""
-    raise UserError("check: not wired")
+    from kernelab.check.arm import check_arm
+
+    made = read_plan(arguments.plan)
+    if arguments.device == EMULATED.id:
+        made = made.model_copy(update={"device": EMULATED})
+    elif arguments.device not in ("", made.device.id):
+        raise UserError(f"--device {arguments.device}: the plan is for {made.device.id}; name that or {EMULATED.id}")
+    key = f"{arguments.kernel}/{arguments.variant}"
+    layout, digests = Layout(RESULTS, made.device.id), Digests(made, Path())
+    is_build = key in made.builds
+    record = check_arm(
+        made,
+        key if is_build else arguments.kernel,
+        arguments.problem,
+        layout.build(key) if is_build else None,
+        layout.check(key, arguments.problem, made.device.id),
+        digests.check(key, arguments.problem, made.device.id),
+    )
+    print(f"{key}: {record.status}" + (f": {record.note}" if record.note else ""))
 
 
 def time(arguments: argparse.Namespace) -> None:
     """Time one experiment."""
-    raise UserError("time: not wired")
+    from kernelab.timing.experiment import TimeStep, time_experiment
+    from kernelab.timing.gate import Gate
+
+    made = read_plan(arguments.plan)
+    name = arguments.experiment
+    if name not in made.experiments:
+        raise UserError(f"{name}: no experiment of the plan{suggestion(name, list(made.experiments))}")
+    layout, digests = Layout(RESULTS, made.device.id), Digests(made, Path())
+    arms = made.experiment_arms(name)
+    gate = Gate(made, layout, digests)
+    step = TimeStep(
+        plan=made,
+        experiment=name,
+        builds=gate.built(arms),
+        refused=gate.refused(arms),
+        root=Path(),
+        samples=layout.samples(name),
+        record=layout.timing(name),
+        digest=digests.timing(name),
+    )
+    time_experiment(step, say=print)
 
 
 def profile(arguments: argparse.Namespace) -> None:
-    """Profile one build on one problem."""
-    raise UserError("profile: not wired")
+    """Profile one build, or a library function, on one problem."""
+    from kernelab.profile.arm import ProfileStep, profile_arm
+    from kernelab.timing.gate import Gate
+
+    made = read_plan(arguments.plan)
+    key, problem = f"{arguments.kernel}/{arguments.variant}", arguments.problem
+    arm = next((a for a in made.arms.values() if a.record_key == key and a.problem == problem and a.runs), None)
+    if arm is None:
+        raise UserError(f"{key} at {problem}: no arm of the plan; see the column arm of results/plan.csv")
+    layout, digests = Layout(RESULTS, made.device.id), Digests(made, Path())
+    gate = Gate(made, layout, digests)
+    step = ProfileStep(
+        plan=made,
+        arm=arm,
+        built=gate.built([arm]).get(arm.build),
+        root=Path(),
+        report=layout.profile_report(key, problem),
+        record=layout.profile(key, problem),
+        digest=digests.profile(arm),
+        refused=gate.refused([arm]).get(arm.name),
+    )
+    profile_arm(step, say=print)
 
 
 def table(arguments: argparse.Namespace) -> None:
-    """Collect every record into table.csv."""
-    raise UserError("table: not wired")
+    """Collect every record into table.csv, and say what is in it."""
+    from kernelab.table.rows import TableReader
+    from kernelab.table.summary import summarise
+    from kernelab.table.write import table_csv
+
+    made = read_plan(arguments.plan)
+    layout = Layout(RESULTS, made.device.id)
+    rows = TableReader(made, layout, Digests(made, Path())).rows()
+    out = arguments.out or layout.table
+    write_text(out, table_csv(rows))
+    for line in [f"{out}: {line}" if index == 0 else line for index, line in enumerate(summarise(made, rows))]:
+        print(line)
+
+
+def snapshot(arguments: argparse.Namespace) -> None:
+    """Copy the tables and records of this device below results/snapshots/."""
+    from kernelab.records.snapshot import take_snapshot
+
+    made = read_plan(arguments.plan or RESULTS / "plan.json")
+    out = arguments.out or RESULTS / "snapshots" / slug(made.device.name)
+    copied = take_snapshot(made, Layout(RESULTS, made.device.id), out)
+    print(f"{out}: {len(copied)} files, {sum(path.stat().st_size for path in copied) / 1e6:.1f} MB")
 
 
 def doctor(arguments: argparse.Namespace) -> int:

@@ -71,14 +71,16 @@ TIMING = (
 )
 NCU = tuple(Column(c.name, c.unit, c.about) for c in NCU_COLUMNS)
 EMULATED = (
-    Column("emu_problem", "", "the check problem that the counters below are from: the largest one that launches the same code"),
+    Column("emu_problem", "", "the check problem that the counters below are from: the largest that launches the same entries"),
     Column("emu_global_load_sectors", "sectors", "32-byte sectors that global loads ask for, over the whole grid"),
     Column("emu_global_store_sectors", "sectors", "the same for global stores"),
-    Column("emu_sectors_per_load", "sectors", "per global load request of a warp; 4 is ideal for 32-bit accesses"),
-    Column("emu_shared_load_wavefronts", "wavefronts", "passes through the banks that shared loads take"),
+    Column("emu_sectors_per_load", "sectors", "per global load request of a warp; 4 is the fewest for 32-bit accesses"),
+    Column("emu_sectors_per_store", "sectors", "per global store request of a warp"),
+    Column("emu_shared_load_wavefronts", "wavefronts", "passes through the banks that shared loads take, over the whole grid"),
     Column("emu_shared_store_wavefronts", "wavefronts", "the same for shared stores"),
     Column("emu_wavefronts_per_load", "wavefronts", "per shared load request of a warp"),
-    Column("emu_bank_conflict_pct", "%", "share of shared wavefronts beyond the fewest possible"),
+    Column("emu_wavefronts_per_store", "wavefronts", "per shared store request of a warp"),
+    Column("emu_bank_conflict_pct", "%", "share of shared wavefronts beyond the fewest possible for the same bytes"),
     Column("emu_instructions", "", "PTX instructions that the warps execute, over the whole grid"),
 )
 COLUMNS = (*PLAN, *STATUS, *STATIC, *TIMING, *NCU, *EMULATED)
