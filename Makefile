@@ -28,11 +28,8 @@ test: venv-dev ## set up, then run the tests (GPU tests are skipped where there 
 	@$(IN_VENV) -m pytest -n $(JOBS) $(ARGS)
 
 lint: venv-dev ## snakemake --lint, snakefmt, ruff and mypy
-	$(IN_VENV) -m snakemake --lint
-	$(IN_VENV) -m snakefmt --check $(SNAKE)
-	$(IN_VENV) -m ruff check $(SOURCES)
-	$(IN_VENV) -m ruff format --check $(SOURCES)
-	$(IN_VENV) -m mypy
+	@status=0; for check in "snakemake --lint" "snakefmt --check $(SNAKE)" "ruff check --output-format=concise $(SOURCES)" \
+	  "ruff format --check --output-format=concise $(SOURCES)" mypy; do echo "$$check"; $(IN_VENV) -m $$check || status=1; done; exit $$status
 
 format: venv-dev ## rewrite the sources as lint wants them
 	$(IN_VENV) -m snakefmt $(SNAKE)

@@ -67,7 +67,7 @@ CONFIG = f"""\
 device: auto
 problems: {{p: {{n: {N}, a: 2.0}}}}
 experiments:
-  stride: {{question: Coalesced?, base: move, vary: {{STRIDE: [1, 32, 0]}}}}
+  stride: {{question: "Coalesced?", base: move, vary: {{STRIDE: [1, 32, 0]}}}}
 """
 
 
@@ -100,7 +100,9 @@ def step(project: Path, stride: int) -> ProfileStep:
     cubin.write_bytes(made.compilation.cubin or b"")
     built = BuiltArm(cubin=str(cubin), sass_sha256="")
     out = project / "results"
-    return ProfileStep(plan, plan.arms[name], built, project, out / f"{stride}.ncu-rep", out / f"{stride}.json", "d")
+    return ProfileStep(
+        plan, plan.arms[name], built, project, out / f"{stride}.ncu-rep", out / f"{stride}.json", "d"
+    )
 
 
 def test_a_sequence_is_counted_as_one_or_the_status_says_why_not(project: Path) -> None:
@@ -111,7 +113,10 @@ def test_a_sequence_is_counted_as_one_or_the_status_says_why_not(project: Path) 
     assert record.status == "ok", record.note
     assert [kernel.name for kernel in record.kernels] == ["fill", "move"]
     values = record.columns()
-    assert {column.name for column in NCU_COLUMNS} - set(values) <= {"ncu_shared_store_conflicts", "ncu_shared_load_conflicts"}
+    assert {column.name for column in NCU_COLUMNS} - set(values) <= {
+        "ncu_shared_store_conflicts",
+        "ncu_shared_load_conflicts",
+    }
     assert values["ncu_global_load_sectors_per_request"] == pytest.approx(4.0, abs=0.1)
     assert values["ncu_dram_read_bytes"] >= 0.5 * 4 * N
     assert values["ncu_instructions"] > 2 * N / 32

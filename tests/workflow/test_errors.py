@@ -39,8 +39,9 @@ def test_a_missing_header(project: Project) -> None:
 @pytest.mark.parametrize(
     ("arguments", "line"),
     [
-        (("build", "nothing", "--plan", "results/plan.json"), "nothing/default: no build of the plan"),
-        (("build", "left", "--plan", "results/none.json"), "results/none.json: no such file"),
+        (("build", "nothing"), "nothing/default: no build of the plan"),
+        (("build", "left", "--configfile", "none.yaml"), "none.yaml: no such file"),
+        (("build", "left", "--override", "{"), "--override: not JSON"),
         (("check", "left", "--device", "mars"), "--device mars"),
         (("check", "left", "--problem", "giant"), "giant"),
     ],
@@ -52,13 +53,6 @@ def test_command_line(project: Project, arguments: tuple[str, ...], line: str) -
     assert line in done.stderr
     assert "Traceback" not in done.stderr
     assert len(done.stderr.splitlines()) == 1
-
-
-def test_a_plan_of_another_version(project: Project) -> None:
-    project.write("results/plan.json", "{}")
-    done = project.kernelab("build", "left", "--plan", "results/plan.json")
-    assert done.returncode == 1
-    assert "not a plan of this kernelab" in done.stderr
 
 
 def test_a_toolchain_that_is_not_here_is_data(project: Project) -> None:

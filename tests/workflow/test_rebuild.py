@@ -18,7 +18,7 @@ PLAN: Job = ("plan", "")
 
 def of(key: str) -> set[Job]:
     """The jobs that hang on one build, the table left out."""
-    return {("build", key), ("check", f"{key} small")}
+    return {("build", key), ("check", f"emulated {key} small")}
 
 
 LEFT = of("left default") | of("left UNROLL=2")
@@ -113,7 +113,7 @@ def test_a_compiler_option_rebuilds_every_build(project: Project) -> None:
 def test_the_reference_edited_checks_again(project: Project) -> None:
     project.edit("kernels/scale/operation.py", 'astype("float64")', 'astype("float64") * 1.0')
     keys = ("left default", "left UNROLL=2", "right default", "alone default", "alone BLOCK=128")
-    expect(project, {("check", f"{key} small") for key in keys} | {TABLE})
+    expect(project, {("check", f"emulated {key} small") for key in keys} | {TABLE})
 
 
 def test_a_command_line_override_reaches_the_jobs(project: Project) -> None:
@@ -144,7 +144,7 @@ def test_an_upgraded_toolchain_rebuilds_every_build(project: Project) -> None:
     [
         ("table.csv", {TABLE}),
         ("build/right/default/build.json", RIGHT | {TABLE}),
-        ("emulated/check/left/UNROLL=2/small.json", {("check", "left UNROLL=2 small"), TABLE}),
+        ("emulated/check/left/UNROLL=2/small.json", {("check", "emulated left UNROLL=2 small"), TABLE}),
         ("plan.json", {PLAN, TABLE}),
     ],
 )
@@ -171,7 +171,7 @@ def test_a_record_from_elsewhere_is_refused(project: Project) -> None:
     """A record whose digest is not the plan's never becomes a row."""
     project.edit("results/build/right/default/build.json", '"digest": "', '"digest": "0')
     (project.root / "results/table.csv").unlink()
-    done = project.kernelab("table", "--plan", "results/plan.json", "--out", "results/table.csv")
+    done = project.kernelab("table", "--out", "results/table.csv")
     assert done.returncode == 1
     assert "results/build/right/default/build.json" in done.stderr
     assert "other settings" in done.stderr

@@ -20,6 +20,7 @@ from kernelab.digests import Digests
 from kernelab.errors import UserError
 from kernelab.plan.arms import Arm, Plan
 from kernelab.plan.load import load_plan
+from kernelab.plan.strict_yaml import scalar
 from kernelab.records.layout import SMALL, Layout
 
 METADATA = Path(".snakemake") / "metadata"
@@ -28,11 +29,14 @@ METADATA = Path(".snakemake") / "metadata"
 class Pipeline:
     """One project as the Snakefile sees it."""
 
-    def __init__(self, plan: Plan, layout: Layout, digests: Digests, source: list[str]) -> None:
+    def __init__(self, workflow: Any, plan: Plan, layout: Layout, digests: Digests, source: list[str]) -> None:
         self.plan = plan
         self.layout = layout
         self.digests = digests
+        self._workflow = workflow
         self._source = source
+        # Where .snakemake is lost, Snakemake cannot compare params; the digests in the records still can be.
+        self._forgetful = not METADATA.is_dir()
 
     @classmethod
     def load(cls, workflow: Any, config: dict[str, Any]) -> Pipeline:
@@ -42,15 +46,13 @@ class Pipeline:
         """
         files = [Path(name) for name in workflow.config_settings.configfiles]
         # `config` holds what the command line gave; with --configfile it holds those files too, read by YAML 1.1.
-        overrides = dict(workflow.config_settings.config if files else config)
+        overrides = _typed(workflow.config_settings.config if files else config)
         try:
             plan = load_plan(Path(), identify, overrides, files)
-            digests = Digests(plan, Path())
-            pipeline = cls(plan, Layout(Path("results"), plan.device.id), digests, _options(overrides, files))
-            pipeline._rerun_what_snakemake_forgot(workflow)
+            layout = Layout(Path("results"), plan.device.id)
+            return cls(workflow, plan, layout, Digests(plan, Path()), _options(overrides, files))
         except UserError as error:
             sys.exit("\n".join(f"kernelab: {line}" for line in str(error).splitlines()))
-        return pipeline
 
     @property
     def command(self) -> str:
@@ -78,6 +80,7 @@ class Pipeline:
 
     def sources(self, key: str) -> list[str]:
         """The files that a build is compiled from."""
+        self.remake(self.layout.build_record(key), self.digests.build(key))
         return [path.as_posix() for path in self.digests.source_files(self.plan.builds[key])]
 
     @property
@@ -99,9 +102,22 @@ class Pipeline:
         keys = dict.fromkeys(arm.build for arm in chosen if arm.build and not arm.excluded)
         return [self.layout.build_record(key).as_posix() for key in keys]
 
-    def build_of(self, key: str) -> list[str]:
-        """The build record that a check or a profile starts from; none for a library function."""
+    def check_inputs(self, key: str, problem: str, device: str) -> list[str]:
+        """The build record that a check starts from; none for a library function."""
+        self.remake(self.layout.check(key, problem, device), self.digests.check(key, problem, device))
         return [self.layout.build_record(key).as_posix()] if key in self.plan.builds else []
+
+    def timing_inputs(self, experiment: str) -> list[str]:
+        """The builds and checks of an experiment's arms."""
+        self.remake(self.layout.timing(experiment), self.digests.timing(experiment))
+        arms = self.plan.experiment_arms(experiment)
+        return self.builds(arms) + self.checks(arms)
+
+    def profile_inputs(self, key: str, problem: str) -> list[str]:
+        """The build and checks of a profiled arm."""
+        arm = self.profiled_arm(key, problem)
+        self.remake(self.layout.profile(key, problem), self.digests.profile(arm))
+        return self.builds([arm]) + self.checks([arm])
 
     def checks(self, arms: Iterable[Arm] | None = None) -> list[str]:
         """The check records of some arms (of all), on the device and, for the emu_* counters, by emulation."""
@@ -156,35 +172,37 @@ class Pipeline:
         """The arm that a profile record is about."""
         return next(arm for arm in self.runnable if arm.record_key == key and arm.problem == problem)
 
-    def _rerun_what_snakemake_forgot(self, workflow: Any) -> None:
-        """Where .snakemake is lost, Snakemake cannot compare params; the digests in the records still can be."""
-        if METADATA.is_dir() or not self.layout.results.is_dir() or not workflow.is_main_process:
-            return
-        stale = [path.as_posix() for path, digest in self._expected() if _recorded_digest(path) not in (None, digest)]
-        settings = workflow.dag_settings
-        settings.forcerun = frozenset({*settings.forcerun, *stale})
+    def remake(self, path: Path | str, digest: str = "") -> list[str]:
+        """Have the job run that makes a record, where the record is deleted or (without .snakemake) of other settings.
 
-    def _expected(self) -> Iterable[tuple[Path, str]]:
-        for arm in self.runnable:
-            key = arm.record_key
-            if arm.build:
-                yield self.layout.build_record(key), self.digests.build(key)
-            yield self.layout.profile(key, arm.problem), self.digests.profile(arm)
-        for path, key, problem, device in self._checks():
-            yield path, self.digests.check(key, problem, device)
-        for name in self.plan.experiments:
-            yield self.layout.timing(name), self.digests.timing(name)
-            yield self.layout.compare(name), self.digests.compare(name)
+        For the input functions of rules: they are evaluated before Snakemake decides what needs to run, and it
+        would rather live without a deleted record as long as the table is there. Returns no input.
+        """
+        recorded = _recorded_digest(Path(path), read=self._forgetful and bool(digest))
+        if recorded is None or (self._forgetful and digest and recorded != digest):
+            self._workflow.dag.forcefiles.add(str(path))
+        return []
 
 
-def _recorded_digest(path: Path) -> str | None:
-    """The digest that a record carries: None where there is no record, empty where it is damaged."""
+def _recorded_digest(path: Path, *, read: bool) -> str | None:
+    """The digest that a record carries: None where there is no record, empty where it is damaged or not to be read."""
+    if not read:
+        return "" if path.is_file() else None
     try:
         return str(json.loads(path.read_text(encoding="utf-8")).get("digest", ""))
     except FileNotFoundError:
         return None
     except (OSError, ValueError, AttributeError):
         return ""
+
+
+def _typed(value: Any) -> Any:
+    """Snakemake leaves what is nested in --config as text; a plain scalar there means what it means in config.yaml."""
+    if isinstance(value, dict):
+        return {str(key): _typed(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_typed(inner) for inner in value]
+    return scalar(value) if isinstance(value, str) else value
 
 
 def _either(names: Iterable[str]) -> str:

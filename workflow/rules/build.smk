@@ -3,7 +3,6 @@
 
 rule build:
     input:
-        plan=ancient(rules.plan.output.json),
         sources=lambda w: ancient(pipeline.sources(f"{w.kernel}/{w.variant}")),
     output:
         multiext("results/build/{kernel}/{variant}/", "kernel.cubin", "kernel.ptx", "kernel.sass", "build.json"),
@@ -12,4 +11,4 @@ rule build:
     log:
         "results/logs/build/{kernel}/{variant}.log",
     shell:
-        "{pipeline.command} build {wildcards.kernel:q} {wildcards.variant:q} --plan {input.plan} > {log:q} 2>&1"
+        "{pipeline.command} build {wildcards.kernel:q} {wildcards.variant:q} {pipeline.plan_options} > {log:q} 2>&1"

@@ -3,8 +3,7 @@
 
 rule check:
     input:
-        plan=ancient(rules.plan.output.json),
-        build=lambda w: pipeline.build_of(f"{w.kernel}/{w.variant}"),
+        build=lambda w: pipeline.check_inputs(f"{w.kernel}/{w.variant}", w.problem, w.device),
     output:
         "results/{device}/check/{kernel}/{variant}/{problem}.json",
     params:
@@ -16,4 +15,4 @@ rule check:
     retries: 1
     shell:
         "{pipeline.command} check {wildcards.kernel:q} {wildcards.variant:q} --problem {wildcards.problem:q} "
-        "--device {wildcards.device:q} --plan {input.plan} > {log:q} 2>&1"
+        "--device {wildcards.device:q} {pipeline.plan_options} > {log:q} 2>&1"

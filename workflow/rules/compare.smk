@@ -3,7 +3,6 @@
 
 rule compare:
     input:
-        plan=ancient(rules.plan.output.json),
         records=lambda w: pipeline.compared(w.experiment),
     output:
         pipeline.layout.device / "compare/{experiment}.json",
@@ -12,7 +11,7 @@ rule compare:
     log:
         pipeline.log("compare/{experiment}"),
     shell:
-        "{pipeline.command} compare {wildcards.experiment:q} --plan {input.plan} > {log:q} 2>&1"
+        "{pipeline.command} compare {wildcards.experiment:q} {pipeline.plan_options} > {log:q} 2>&1"
 
 
 rule comparisons:
@@ -24,7 +23,7 @@ rule comparisons:
     params:
         digest=pipeline.digests.plan,
     shell:
-        "{pipeline.command} comparisons --plan {input.plan} --out {output}"
+        "{pipeline.command} comparisons {pipeline.plan_options} --out {output}"
 
 
 rule claims:
@@ -36,4 +35,4 @@ rule claims:
     params:
         digest=pipeline.digests.plan,
     shell:
-        "{pipeline.command} claims --plan {input.plan} --out {output}"
+        "{pipeline.command} claims {pipeline.plan_options} --out {output}"

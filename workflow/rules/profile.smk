@@ -3,9 +3,7 @@
 
 rule profile:
     input:
-        plan=ancient(rules.plan.output.json),
-        build=lambda w: pipeline.build_of(f"{w.kernel}/{w.variant}"),
-        check=pipeline.layout.device / "check/{kernel}/{variant}/small.json",
+        lambda w: pipeline.profile_inputs(f"{w.kernel}/{w.variant}", w.problem),
     output:
         record=pipeline.layout.device / "profile/{kernel}/{variant}/{problem}.json",
         report=pipeline.layout.device / "profile/{kernel}/{variant}/{problem}.ncu-rep",
@@ -18,4 +16,4 @@ rule profile:
     retries: 1
     shell:
         "{pipeline.command} profile {wildcards.kernel:q} {wildcards.variant:q} --problem {wildcards.problem:q} "
-        "--plan {input.plan} > {log:q} 2>&1"
+        "{pipeline.plan_options} > {log:q} 2>&1"

@@ -14,4 +14,4 @@ rule table:
     params:
         digest=pipeline.digests.plan,
     shell:
-        "{pipeline.command} table --plan {input.plan} --out {output}"
+        "{pipeline.command} table {pipeline.plan_options} --out {output}"

@@ -3,9 +3,7 @@
 
 rule time:
     input:
-        plan=ancient(rules.plan.output.json),
-        builds=lambda w: pipeline.builds(pipeline.plan.experiment_arms(w.experiment)),
-        checks=lambda w: pipeline.checks(pipeline.plan.experiment_arms(w.experiment)),
+        lambda w: pipeline.timing_inputs(w.experiment),
     output:
         # Kept until they are replaced: what was timed before and is still current is not timed again.
         record=update(pipeline.layout.device / "timing/{experiment}.json"),
@@ -20,4 +18,4 @@ rule time:
     priority: 10
     retries: 1
     shell:
-        "{pipeline.command} time {wildcards.experiment:q} --plan {input.plan} > {log:q} 2>&1"
+        "{pipeline.command} time {wildcards.experiment:q} {pipeline.plan_options} > {log:q} 2>&1"

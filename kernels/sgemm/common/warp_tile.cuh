@@ -35,6 +35,17 @@ struct Fragments {
     float b[WNITER * TN];
 };
 
+// Four neighbours in shared memory: one 16-byte load where they start on a 16-byte boundary.
+__device__ __forceinline__ void read4(float *to, const float *from, bool aligned)
+{
+    if (aligned) {
+        const float4 quad = *reinterpret_cast<const float4 *>(from);
+        to[0] = quad.x, to[1] = quad.y, to[2] = quad.z, to[3] = quad.w;
+    } else {
+        to[0] = from[0], to[1] = from[1], to[2] = from[2], to[3] = from[3];
+    }
+}
+
 __device__ __forceinline__ Fragments load_fragments(const float *As, const float *Bs, int dot, int row, int col)
 {
     Fragments f;
@@ -44,15 +55,15 @@ __device__ __forceinline__ Fragments load_fragments(const float *As, const float
     for (int i = 0; i < WMITER; i++) {
         const float *a = As + ((row + i * WSUBM) ^ (a_swizzle(dot) & ~OWN));
         #pragma unroll
-        for (int m = 0; m < TM; m++)
-            f.a[i * TM + m] = a[dot * A_STRIDE + (m ^ (a_swizzle(dot) & OWN))];
+        for (int m = 0; m < TM; m += 4)
+            read4(&f.a[i * TM + m], &a[dot * A_STRIDE + (m ^ (a_swizzle(dot) & OWN))], dot * A_STRIDE % 4 == 0);
     }
     const float *b = Bs + col;
     #pragma unroll
     for (int j = 0; j < WNITER; j++)
         #pragma unroll
-        for (int n = 0; n < TN; n++)
-            f.b[j * TN + n] = b[dot * BN + j * WSUBN + n];
+        for (int n = 0; n < TN; n += 4)
+            read4(&f.b[j * TN + n], &b[dot * BN + j * WSUBN + n], true);
     return f;
 }
 

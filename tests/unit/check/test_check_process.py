@@ -19,8 +19,9 @@ from kernelab.device.identify import EMULATED
 from kernelab.device.lock import ENVIRONMENT, card_lock
 from kernelab.errors import UserError
 from kernelab.plan.arms import Device
+from kernelab.records.build import BuildRecord
 from kernelab.records.check import CheckRecord
-from kernelab.records.record import read_record
+from kernelab.records.record import read_record, write_record
 
 ABSENT = Device(
     id="no-card", kind="gpu", name="no card", arch="sm_86", uuid="GPU-00000000-0000-0000-0000-000000000000"
@@ -125,16 +126,36 @@ def test_the_card_is_locked_meanwhile(tmp_path: Path) -> None:
         pass
 
 
-def test_what_did_not_compile_is_a_record(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("built", "status"), [("compile_error", "compile_error"), ("not_built", "not_measured")]
+)
+def test_a_build_without_code_is_a_record(tmp_path: Path, built: str, status: str) -> None:
     made = project(tmp_path)
     build = tmp_path / "build"
     for name in ("kernel.cubin", "kernel.ptx"):
         (build / name).write_bytes(b"")
+    facts = {
+        "digest": "b",
+        "kernel": "right",
+        "variant": "default",
+        "status": built,
+        "note": "line 3: expected a ;",
+        "source": "right.cu",
+        "source_sha256": "",
+        "arch": "sm_86",
+        "toolchain": {},
+        "defines": {},
+        "options": (),
+        "command": (),
+        "log": "",
+        "seconds": 0.0,
+        "entries": {},
+    }
+    write_record(build / "build.json", BuildRecord.model_validate(facts))
     out = tmp_path / "results" / "x.json"
     check_arm(made.plan(), "right/default", "small", build, out, "d", tmp_path)
     record = read_record(out, CheckRecord, "d")
-    assert (record.status, record.problems) == ("compile_error", {})
-    assert record.note == f"did not compile; {build}/build.json says why"
+    assert (record.status, record.note, record.problems) == (status, "line 3: expected a ;", {})
 
 
 def test_a_library_needs_a_gpu(tmp_path: Path) -> None:

@@ -10,8 +10,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from one_instruction import evaluate
 
-LANES = 32
-QUICK = settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+LANES = 48
+QUICK = settings(max_examples=4, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 def wrap(value: int, type_: str) -> int:

@@ -35,7 +35,16 @@ def step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ProfileStep:
         problems={},
         builds={},
         arms={
-            NAME: Arm(name=NAME, kernel="k", operation="o", build="", problem="p", data="uniform", l2="cold", settings={})
+            NAME: Arm(
+                name=NAME,
+                kernel="k",
+                operation="o",
+                build="",
+                problem="p",
+                data="uniform",
+                l2="cold",
+                settings={},
+            )
         },
         experiments={},
         claims={},
@@ -51,7 +60,9 @@ def step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ProfileStep:
 class Ncu:
     """An ncu that does what it is told: writes the given report, says words, lets the program end well or not."""
 
-    def __init__(self, words: str = "", code: int | None = 0, report: Path | None = None, ends_well: bool = True) -> None:
+    def __init__(
+        self, words: str = "", code: int | None = 0, report: Path | None = None, ends_well: bool = True
+    ) -> None:
         self.words, self.code, self.report, self.ends_well = words, code, report, ends_well
         self.commands: list[list[str]] = []
         self.limits: list[float] = []
@@ -85,7 +96,9 @@ def kernel(time: float | None) -> ProfiledKernel:
     return ProfiledKernel(name="k1", metrics={} if time is None else {TIME: Metric(value=time, unit="ns")})
 
 
-def test_a_good_run_keeps_the_report_the_kernels_and_the_columns(step: ProfileStep, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_good_run_keeps_the_report_the_kernels_and_the_columns(
+    step: ProfileStep, monkeypatch: pytest.MonkeyPatch
+) -> None:
     good(monkeypatch, [kernel(2e6), kernel(1e6)])
     ncu = Ncu(report=CRASHED)
     record = profiled(step, ncu)
@@ -135,7 +148,9 @@ def test_every_failure_is_a_status_without_figures(step: ProfileStep, ncu: Ncu, 
     assert step.report.read_bytes() == b""
 
 
-def test_one_kernel_without_counters_spoils_the_sequence(step: ProfileStep, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_kernel_without_counters_spoils_the_sequence(
+    step: ProfileStep, monkeypatch: pytest.MonkeyPatch
+) -> None:
     good(monkeypatch, [kernel(2e6), kernel(None)])
     record = profiled(step, Ncu(report=CRASHED))
     assert record.status == "nan_counters"
@@ -147,7 +162,9 @@ def test_no_kernel_between_start_and_stop_is_told(step: ProfileStep, monkeypatch
     assert "no kernel" in profiled(step, Ncu(report=CRASHED)).note
 
 
-def test_a_metric_that_the_card_lacks_is_left_out_and_asked_no_more(step: ProfileStep, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_metric_that_the_card_lacks_is_left_out_and_asked_no_more(
+    step: ProfileStep, monkeypatch: pytest.MonkeyPatch
+) -> None:
     good(monkeypatch, [kernel(1e6)])
     ncu = Ncu(report=CRASHED)
     plain: Callable[[Sequence[str], float], NcuRun] = ncu.__call__

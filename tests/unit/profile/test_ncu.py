@@ -22,8 +22,14 @@ def test_the_command_marks_one_launch_and_leaves_settings_alone() -> None:
     text = " ".join(command)
     assert command[0] == "/opt/ncu"
     assert command[-2:] == ["python", "w.py"]
-    for part in ("--config-file off", "--profile-from-start off", "--clock-control none", "--export /r/x.ncu-rep", "--section SpeedOfLight"):
-        assert part in text
+    for option in (
+        "config-file off",
+        "profile-from-start off",
+        "clock-control none",
+        "export /r/x.ncu-rep",
+        "section SpeedOfLight",
+    ):
+        assert f"--{option}" in text
     assert command[command.index("--metrics") + 1].split(",") == list(METRICS)
     assert "--metrics" not in command_line("ncu", Path("x"), [], "base", ())
 
@@ -33,13 +39,25 @@ def test_the_command_marks_one_launch_and_leaves_settings_alone() -> None:
     [
         (NcuRun(0, "==PROF== Report: x"), True, "ok", ""),
         (NcuRun(None, ""), False, "timeout", "limit_s"),
-        (NcuRun(1, "==ERROR== ERR_NVGPUCTRPERM - The user does not have permission"), True, "no_permission", "NVreg_Restrict"),
-        (NcuRun(1, "==ERROR== Failed to initialize the profiler: LibraryNotLoaded"), False, "no_permission", "LibraryNotLoaded"),
+        (
+            NcuRun(1, "==ERROR== ERR_NVGPUCTRPERM - The user does not have permission"),
+            True,
+            "no_permission",
+            "NVreg_Restrict",
+        ),
+        (
+            NcuRun(1, "==ERROR== Failed to initialize the profiler: LibraryNotLoaded"),
+            False,
+            "no_permission",
+            "LibraryNotLoaded",
+        ),
         (NcuRun(9, "illegal address\n==PROF== Disconnected"), False, "target_crashed", "illegal address"),
         (NcuRun(0, ""), False, "target_crashed", "said nothing"),
     ],
 )
-def test_what_ncu_says_becomes_a_status_with_its_fix(run: NcuRun, well: bool, status: str, words: str) -> None:
+def test_what_ncu_says_becomes_a_status_with_its_fix(
+    run: NcuRun, well: bool, status: str, words: str
+) -> None:
     found, note = judge(run, well, 300.0)
     assert found == status
     assert words in note
@@ -52,7 +70,9 @@ def test_metrics_that_the_card_lacks_are_heard() -> None:
     assert unknown_metrics("==PROF== done") == []
 
 
-def test_ncu_is_found_on_the_path_and_else_the_newest_of_the_usual_places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ncu_is_found_on_the_path_and_else_the_newest_elsewhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setattr(ncu_module, "USUAL_PLACES", (f"{tmp_path}/nsight/*/ncu",))
     assert find_ncu() is None
@@ -66,15 +86,22 @@ def test_ncu_is_found_on_the_path_and_else_the_newest_of_the_usual_places(tmp_pa
 
 
 def test_the_version_is_read_and_a_broken_ncu_has_none(tmp_path: Path) -> None:
-    good = script(tmp_path / "a", "echo 'NVIDIA (R) Nsight Compute Command Line Profiler'; echo 'Version 2025.3.1.0 (build 1) (public-release)'")
+    good = script(
+        tmp_path / "a",
+        "echo 'NVIDIA (R) Nsight Compute'; echo 'Version 2025.3.1.0 (build 1) (public-release)'",
+    )
     assert ncu_version(str(good)) == "2025.3.1.0"
     assert ncu_version(str(script(tmp_path / "b", "exit 3"))) == ""
     assert ncu_version(str(tmp_path / "absent")) == ""
 
 
-def test_a_run_has_its_own_temporary_folder_and_plain_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_has_its_own_temporary_folder_and_plain_words(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("LC_ALL", "de_DE.UTF-8")
-    run = run_ncu([str(script(tmp_path / "n", 'echo "$LC_ALL $TMPDIR $PYTHONPATH"; echo oops >&2; exit 7'))], 10.0)
+    run = run_ncu(
+        [str(script(tmp_path / "n", 'echo "$LC_ALL $TMPDIR $PYTHONPATH"; echo oops >&2; exit 7'))], 10.0
+    )
     assert run.code == 7
     assert run.words.startswith("C /")
     assert "kernelab-ncu-" in run.words

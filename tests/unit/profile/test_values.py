@@ -22,7 +22,9 @@ ASKED_FOR = {  # beside the sections, so not in a report that was made with sect
 
 def kernel(name: str = "k", **metrics: float) -> ProfiledKernel:
     values = {TIME: 1e6, INSTRUCTIONS: 1e9} | metrics
-    return ProfiledKernel(name=name, metrics={key: Metric(value=value, unit="") for key, value in values.items()})
+    return ProfiledKernel(
+        name=name, metrics={key: Metric(value=value, unit="") for key, value in values.items()}
+    )
 
 
 def every(value: float, time: float = 1e6, instructions: float = 1e9) -> ProfiledKernel:
@@ -43,7 +45,7 @@ def test_every_metric_is_one_that_ncu_knows() -> None:
     known = set(action.metric_names()) | ASKED_FOR
     wanted = {name for column in NCU_COLUMNS for name in (*column.metrics, *column.over)}
     assert wanted <= known
-    assert ASKED_FOR <= set(METRICS)
+    assert set(METRICS) >= ASKED_FOR
 
 
 def test_the_report_of_a_crashed_program_gives_no_figures() -> None:
@@ -59,13 +61,14 @@ def test_a_damaged_report_is_no_report(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "x.ncu-rep"
     path.write_bytes(content)
     try:
-        assert not any(counted(one) for one in read_report(path))
-    except UserError as error:
-        assert "x.ncu-rep" in str(error)
+        kernels = read_report(path)
+    except UserError:
+        kernels = []
+    assert not any(counted(one) for one in kernels)
 
 
 def test_a_missing_report_is_one_line(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="missing.ncu-rep"):
+    with pytest.raises(UserError, match=r"missing\.ncu-rep"):
         read_report(tmp_path / "missing.ncu-rep")
 
 
@@ -79,16 +82,41 @@ def test_one_kernel_gives_every_column_its_own_value() -> None:
 
 
 def test_a_sequence_adds_counts_and_weighs_rates() -> None:
-    fma, stall = "sm__inst_executed_pipe_fma.avg.pct_of_peak_sustained_active", "smsp__average_warps_issue_stalled_wait_per_issue_active.ratio"
+    fma, stall = (
+        "sm__inst_executed_pipe_fma.avg.pct_of_peak_sustained_active",
+        "smsp__average_warps_issue_stalled_wait_per_issue_active.ratio",
+    )
     sectors, requests = (f"l1tex__t_{what}_pipe_lsu_mem_global_op_ld.sum" for what in ("sectors", "requests"))
-    first = kernel(**{TIME: 1e6, INSTRUCTIONS: 1e9, fma: 80.0, stall: 0.1, sectors: 400.0, requests: 100.0, "dram__bytes_read.sum": 5.0})
-    second = kernel(**{TIME: 3e6, INSTRUCTIONS: 1e9, fma: 40.0, stall: 0.3, sectors: 200.0, requests: 200.0, "dram__bytes_read.sum": 7.0})
+    first = kernel(
+        **{
+            TIME: 1e6,
+            INSTRUCTIONS: 1e9,
+            fma: 80.0,
+            stall: 0.1,
+            sectors: 400.0,
+            requests: 100.0,
+            "dram__bytes_read.sum": 5.0,
+        }
+    )
+    second = kernel(
+        **{
+            TIME: 3e6,
+            INSTRUCTIONS: 1e9,
+            fma: 40.0,
+            stall: 0.3,
+            sectors: 200.0,
+            requests: 200.0,
+            "dram__bytes_read.sum": 7.0,
+        }
+    )
     values = column_values([first, second])
     assert values["ncu_time_ms"] == pytest.approx(4.0)
     assert values["ncu_dram_read_bytes"] == 12.0
     assert values["ncu_fma_pipe_pct"] == pytest.approx(50.0)  # by time: (80 + 3 * 40) / 4
     assert values["ncu_stall_wait"] == pytest.approx(0.2)  # by instructions
-    assert values["ncu_global_load_sectors_per_request"] == pytest.approx(2.0)  # 600 / 300, not the mean of 4 and 1
+    assert values["ncu_global_load_sectors_per_request"] == pytest.approx(
+        2.0
+    )  # 600 / 300, not the mean of 4 and 1
 
 
 def test_a_metric_that_one_kernel_lacks_leaves_its_column_empty() -> None:
@@ -101,7 +129,10 @@ def test_the_second_name_of_a_metric_is_taken_where_all_have_it() -> None:
     first, second = NCU_COLUMNS[1].metrics
     assert NCU_COLUMNS[1].name == "ncu_fma_pipe_pct"
     assert column_values([kernel(**{second: 30.0})])["ncu_fma_pipe_pct"] == 30.0
-    assert column_values([kernel(**{first: 20.0, second: 30.0}), kernel(**{second: 30.0})])["ncu_fma_pipe_pct"] == 30.0
+    assert (
+        column_values([kernel(**{first: 20.0, second: 30.0}), kernel(**{second: 30.0})])["ncu_fma_pipe_pct"]
+        == 30.0
+    )
 
 
 @given(st.lists(st.tuples(st.floats(0, 100), st.floats(1, 1e9), st.floats(1, 1e12)), min_size=1, max_size=5))

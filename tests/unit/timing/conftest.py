@@ -204,7 +204,8 @@ class Project:
 
     def builds(self, changed: dict[str, str] | None = None) -> dict[str, BuiltArm]:
         return {
-            key: BuiltArm(cubin="none", sass_sha256=(changed or {}).get(key, key)) for key in self.plan().builds
+            key: BuiltArm(cubin="none", sass_sha256=(changed or {}).get(key, key))
+            for key in self.plan().builds
         }
 
 

@@ -13,6 +13,7 @@ from kernelab.device.cuda_faults import KernelFault
 from kernelab.device.nvml import Reading as CardReading
 from kernelab.device.stopwatch import Sampled
 from kernelab.errors import UserError
+from kernelab.operation.compare import compare
 from kernelab.timing import bench as bench_module
 from kernelab.timing.bench import INPUT_SEED, OTHER_SEED, GpuBench
 from kernelab.timing.faults import ArmFault
@@ -33,7 +34,9 @@ MEMBER = Member("02_fast/default@small", "02_fast/default@small", "base")
 
 
 class Arrays(dict[str, np.ndarray]):  # type: ignore[type-arg]
-    def __init__(self, buffers: Mapping[str, Any], outputs: tuple[str, ...], inputs: Mapping[str, Any]) -> None:
+    def __init__(
+        self, buffers: Mapping[str, Any], outputs: tuple[str, ...], inputs: Mapping[str, Any]
+    ) -> None:
         super().__init__({name: np.empty(buffer.shape, np.float32) for name, buffer in buffers.items()})
         self._outputs = outputs
         self.guards: list[str] = []
@@ -77,7 +80,9 @@ class Session:
         self.kernel: Callable[[Arrays], None] = lambda arrays: np.multiply(arrays["x"], 2, out=arrays["y"])
         self.waits = 0
 
-    def arrays(self, buffers: Mapping[str, Any], outputs: tuple[str, ...], inputs: Mapping[str, Any]) -> Arrays:
+    def arrays(
+        self, buffers: Mapping[str, Any], outputs: tuple[str, ...], inputs: Mapping[str, Any]
+    ) -> Arrays:
         self.made.append(Arrays(buffers, outputs, inputs))
         return self.made[-1]
 
@@ -99,9 +104,6 @@ class Session:
 class Stopwatch:
     def __init__(self, session: Session) -> None:
         self.taken: list[tuple[str, int, bool]] = []
-
-    def keeping(self, arrays: list[Any]) -> Callable[[], None]:
-        return lambda: None
 
     def cold(self, launch: Callable[[], None], launches: int, limit_s: float, restore: object) -> Sampled:
         self.taken.append(("cold", launches, restore is not None))
@@ -126,7 +128,9 @@ def session() -> Session:
 
 
 @pytest.fixture
-def make(project: Project, session: Session, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., GpuBench]:
+def make(
+    project: Project, session: Session, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Callable[..., GpuBench]:
     monkeypatch.setattr(bench_module, "Stopwatch", Stopwatch)
     (tmp_path / "k.cubin").write_bytes(b"code")
     (tmp_path / "other.cubin").write_bytes(b"other card")
@@ -202,20 +206,41 @@ def test_writes_outside_are_a_memory_fault(make: Make, session: Session) -> None
     assert caught.value.status == "memory_fault"
 
 
-def test_the_reference_is_computed_once_a_run(make: Make, session: Session, tmp_path: Path) -> None:
+def test_right_bytes_are_judged_once_a_run_and_others_every_time(
+    make: Make, session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    judged: list[str] = []
+
+    def counted(name: str, *rest: Any) -> Any:
+        judged.append(name)
+        return compare(name, *rest)
+
+    monkeypatch.setattr(bench_module, "compare", counted)
     first = make()
     first.load(MEMBER)
-    first.check_again(MEMBER)
-    (stored,) = (tmp_path / "references").iterdir()
-    written = stored.stat().st_mtime_ns
+    twin = Member(MEMBER.name + "#aa", MEMBER.arm, "aa")
+    first.load(twin)
+    assert first.check_again(MEMBER) == first.check_again(twin) == ""
+    assert judged == ["y"]
     second = make()
     second.load(MEMBER)
+    monkeypatch.setattr(bench_module, "make_reference", lambda *_: pytest.fail("it is computed once a run"))
     assert second.check_again(MEMBER) == ""
-    assert stored.stat().st_mtime_ns == written
+    assert judged == ["y"]
+    session.kernel = lambda arrays: np.multiply(arrays["x"], 3, out=arrays["y"])
+    assert second.check_again(MEMBER) != ""
+    assert second.check_again(MEMBER) != ""
+    assert judged == ["y"] * 3
 
 
-def test_an_output_that_is_read_is_restored_before_each_sample(make: Make, project: Project, session: Session) -> None:
-    project.write(catalogue=CATALOGUE.replace("y: {shape: [n], role: output}", "y: {shape: [n], role: output, read_when: a > 1}"))
+def test_an_output_that_is_read_is_restored_before_each_sample(
+    make: Make, project: Project, session: Session
+) -> None:
+    project.write(
+        catalogue=CATALOGUE.replace(
+            "y: {shape: [n], role: output}", "y: {shape: [n], role: output, read_when: a > 1}"
+        )
+    )
     bench = make()
     bench.load(MEMBER)
     bench.sample(MEMBER, 3)
@@ -224,7 +249,9 @@ def test_an_output_that_is_read_is_restored_before_each_sample(make: Make, proje
     assert bench.check_again(MEMBER) == ""
 
 
-def test_the_l2_level_chooses_the_kind_of_sample_and_faults_are_the_arms(make: Make, project: Project) -> None:
+def test_the_l2_level_chooses_the_kind_of_sample_and_faults_are_the_arms(
+    make: Make, project: Project
+) -> None:
     project.write(CONFIG.replace("vary: {V: [1, 2, 4]}", "vary: {l2: [cold, hot]}"))
     bench = make()
     hot = "02_fast/default@big,l2=hot"
@@ -245,7 +272,12 @@ def test_code_for_another_card_and_a_missing_library_are_the_arms(make: Make) ->
         make().load(library)
 
 
-@pytest.mark.parametrize(("reasons", "text"), [(None, ""), ((), "none"), (("sw_power_cap", "hw_slowdown"), "sw_power_cap+hw_slowdown")])
-def test_the_cards_state_tells_unread_from_none(make: Make, reasons: tuple[str, ...] | None, text: str) -> None:
+@pytest.mark.parametrize(
+    ("reasons", "text"),
+    [(None, ""), ((), "none"), (("sw_power_cap", "hw_slowdown"), "sw_power_cap+hw_slowdown")],
+)
+def test_the_cards_state_tells_unread_from_none(
+    make: Make, reasons: tuple[str, ...] | None, text: str
+) -> None:
     state = make(throttle=reasons).state()
     assert (state.power_w, state.temperature_c, state.throttle) == (600.0, 60.0, text)

@@ -13,6 +13,7 @@ from kernelab.errors import UserError
 from kernelab.plan.arms import Plan
 from kernelab.records.record import read_record
 from kernelab.records.timing import TimingRecord
+from kernelab.timing import experiment
 from kernelab.timing.experiment import Refusal, TimeStep, time_experiment
 from kernelab.timing.rounds import pair_rounds
 from kernelab.timing.samples import read_samples
@@ -38,7 +39,13 @@ class QuietMonitor(Monitor):
 
 @pytest.fixture
 def step(project: Project) -> Callable[..., TimeStep]:
-    def make(experiment: str = "vary", *, plan: Plan | None = None, changed: dict[str, str] | None = None, **more: object) -> TimeStep:
+    def make(
+        experiment: str = "vary",
+        *,
+        plan: Plan | None = None,
+        changed: dict[str, str] | None = None,
+        **more: object,
+    ) -> TimeStep:
         made = TimeStep(
             plan=plan or project.plan(),
             experiment=experiment,
@@ -147,7 +154,9 @@ def test_an_added_level_is_timed_alone_with_the_base(step: Step, timed: Timed, p
     assert pairs(record) == [(BASE, TWO, "s1"), (BASE, FOUR, "s2")]
 
 
-def test_a_level_that_was_taken_away_and_comes_back_is_not_timed_again(step: Step, timed: Timed, project: Project) -> None:
+def test_a_level_that_was_taken_away_and_comes_back_is_not_timed_again(
+    step: Step, timed: Timed, project: Project
+) -> None:
     timed(step())
     project.write(CONFIG.replace("vary: {V: [1, 2, 4]}", "vary: {V: [1, 2]}"))
     assert pairs(timed(step())) == [(BASE, TWO, "s1")]
@@ -223,6 +232,43 @@ def test_a_hung_base_ends_the_experiment_with_its_status(step: Step, timed: Time
     assert len(world.jobs) == 1
 
 
+def test_a_base_that_lost_all_its_arms_is_still_timed_and_kept(
+    step: Step, timed: Timed, world: World
+) -> None:
+    world.faults = {TWO: ("timeout", "hung"), FOUR: ("memory_fault", "illegal address")}
+    record = timed(step())
+    assert record.arms[BASE].status == "ok"
+    assert pairs(record) == [(BASE, BASE, "s1")]
+    jobs = len(world.jobs)
+    assert timed(step()) == record
+    assert len(world.jobs) == jobs
+
+
+def test_a_hung_rung_leaves_the_rungs_beside_it(step: Step, timed: Timed, world: World) -> None:
+    middle = "02_fast/default@big"
+    world.faults = {middle: ("timeout", "hung")}
+    record = timed(step("ladder"))
+    assert {name: arm.status for name, arm in record.arms.items()} == {
+        "01_slow/default@big": "ok",
+        middle: "timeout",
+        "03_faster/default@big": "ok",
+        LIBRARY: "ok",
+    }
+    assert timed(step("ladder")) == record
+
+
+def test_an_impossible_base_takes_its_arms_along_for_good(step: Step, timed: Timed, world: World) -> None:
+    world.times_ms = {BASE: 0.02}
+    record = timed(step())
+    assert record.arms[BASE].status == "impossible"
+    assert record.arms[TWO].status == "not_measured"
+    assert "its base" in record.arms[TWO].note
+    assert record.pairs == []
+    again = timed(step())
+    assert again.arms[TWO] == record.arms[TWO]
+    assert len(world.jobs) == 3
+
+
 def test_a_hung_base_at_one_problem_leaves_the_other_alone(step: Step, timed: Timed, world: World) -> None:
     world.faults = {BASE: ("memory_fault", "illegal address")}
     record = timed(step("sizes"))
@@ -263,6 +309,21 @@ def test_figures_above_the_peak_are_impossible(step: Step, timed: Timed, world: 
     assert any(sample.arm == TWO for sample in read_samples(step().samples))
 
 
+def test_figures_above_the_bandwidth_are_impossible_where_the_cache_is_cold(
+    step: Step, timed: Timed, world: World, project: Project
+) -> None:
+    # 1.6 GB at 3.07 TB/s, without the 1 MB of the L2, take 0.52 ms; their 1,000 flops an element are not what limits here.
+    catalogue = (project.root / "kernels/scale/kernels.yaml").read_text()
+    project.write(
+        catalogue=catalogue.replace("bytes: 8*n", "bytes: 1600*n").replace("flops: 1000*n", "flops: n")
+    )
+    world.times_ms = {TWO: 0.5, FOUR: 0.54}
+    record = timed(step())
+    assert record.arms[TWO].status == "impossible"
+    assert "GB/s" in record.arms[TWO].note
+    assert record.arms[FOUR].status == "ok"
+
+
 def test_a_wide_interval_extends_once_and_a_narrow_one_never(step: Step, timed: Timed, world: World) -> None:
     world.process_noise = 0.05
     record = timed(step())
@@ -290,6 +351,19 @@ def test_a_killed_run_goes_on_from_its_finished_processes(step: Step, timed: Tim
     assert "goes on after 2 processes of a run that was ended" in lines
     assert len(record.sessions[0].processes) == 3
     assert {job.process for job in world.jobs} == {0, 1, 2}
+
+
+def test_a_run_that_is_killed_after_a_failure_goes_on_too(step: Step, timed: Timed, world: World) -> None:
+    world.faults = {TWO: ("timeout", "hung")}
+    world.kill_before = 3
+    with pytest.raises(KeyboardInterrupt):
+        timed(step())
+    world.kill_before = None
+    record = timed(step())
+    # One that fails, two of three; then one that fails again, and the third.
+    assert [job.process for job in world.jobs] == [0, 0, 1, 0, 2]
+    assert len(record.sessions[0].processes) == 3
+    assert not (step().root / ".vary.journal").exists()
 
 
 def test_a_killed_run_of_other_code_is_not_believed(step: Step, timed: Timed, world: World) -> None:
@@ -339,9 +413,26 @@ def test_with_a_refused_base_the_other_arms_are_still_timed(step: Step, timed: T
     assert record.arms[TWO].time_ms is not None
 
 
+def test_with_every_arm_refused_nothing_is_run_and_the_record_says_why(
+    step: Step, timed: Timed, world: World, project: Project
+) -> None:
+    lines: list[str] = []
+    arms = project.plan().experiments["vary"].arms
+    record = timed(step(refused={name: Refusal("compile_error", "no") for name in arms}), lines.append)
+    assert lines == ["there is nothing that can be timed"]
+    assert world.jobs == []
+    assert {record.arms[name].status for name in arms} == {"compile_error"}
+    assert record.arms[LIBRARY].status == "not_measured"
+    assert read_samples(step().samples) == []
+
+
 def test_an_arm_that_cannot_run_its_problem_is_told_apart(step: Step, timed: Timed, project: Project) -> None:
     catalogue = (project.root / "kernels/scale/kernels.yaml").read_text()
-    project.write(catalogue=catalogue.replace('entry: scale, grid: "ceil_div', 'entry: scale, when: V < 4, grid: "ceil_div'))
+    project.write(
+        catalogue=catalogue.replace(
+            'entry: scale, grid: "ceil_div', 'entry: scale, when: V < 4, grid: "ceil_div'
+        )
+    )
     record = timed(step())
     assert record.arms[FOUR].status == "launch_error"
     assert "no launch applies" in record.arms[FOUR].note
@@ -351,6 +442,7 @@ def test_a_card_in_use_is_refused_or_warned_of(
     step: Step, timed: Timed, project: Project, monkeypatch: pytest.MonkeyPatch, world: World
 ) -> None:
     monkeypatch.setattr(QuietMonitor, "others", (Process(4711, "python"),))
+    monkeypatch.setattr(experiment, "SETTLE_S", 0.0)
     with pytest.raises(UserError, match=r"python \(4711\).*busy: warn"):
         timed(step())
     assert world.jobs == []
@@ -361,12 +453,20 @@ def test_a_card_in_use_is_refused_or_warned_of(
     assert record.sessions[0].other_processes == ["python (4711)"]
 
 
-def test_clocks_that_may_not_be_locked_are_told_and_recorded(step: Step, timed: Timed, project: Project) -> None:
+def test_clocks_that_may_not_be_locked_are_told_and_recorded(
+    step: Step, timed: Timed, project: Project
+) -> None:
     project.write(CONFIG.replace("rounds: 8", "rounds: 8, lock_clocks: 1400"))
     lines: list[str] = []
     record = timed(step(), lines.append)
     assert any("1400 MHz" in line for line in lines)
     assert record.sessions[0].locked_clock_mhz is None
+
+
+def test_a_lock_needs_its_clock(step: Step, timed: Timed, project: Project) -> None:
+    project.write(CONFIG.replace("rounds: 8", "rounds: 8, lock_clocks: true"))
+    with pytest.raises(UserError, match="in MHz"):
+        timed(step())
 
 
 def test_without_a_gpu_it_says_so(step: Step, timed: Timed, project: Project) -> None:
@@ -376,7 +476,9 @@ def test_without_a_gpu_it_says_so(step: Step, timed: Timed, project: Project) ->
         timed(step(plan=plan.model_copy(update={"device": emulated})))
 
 
-def test_one_process_is_enough_for_times_but_not_for_an_interval(step: Step, timed: Timed, project: Project) -> None:
+def test_one_process_is_enough_for_times_but_not_for_an_interval(
+    step: Step, timed: Timed, project: Project
+) -> None:
     project.write(CONFIG.replace("processes: 3, extend_to: 5", "processes: 1, extend_to: 1"))
     record = timed(step())
     assert record.arms[TWO].time_ms is not None

@@ -9,7 +9,16 @@ from kernelab.timing.groups import AA, Group, form_groups, without
 
 
 def arm(name: str, problem: str = "big", kernel: str = "k") -> Arm:
-    return Arm(name=name, kernel=kernel, operation="o", build="b", problem=problem, data="uniform", l2="cold", settings={})
+    return Arm(
+        name=name,
+        kernel=kernel,
+        operation="o",
+        build="b",
+        problem=problem,
+        data="uniform",
+        l2="cold",
+        settings={},
+    )
 
 
 def roles(group: Group) -> dict[str, str]:
@@ -77,6 +86,22 @@ def test_a_failed_base_among_others_ends_only_its_own_comparisons() -> None:
     assert along == ("b",)
 
 
+def test_a_base_that_loses_its_only_arm_goes_on_alone() -> None:
+    (group,) = form_groups([arm("a"), arm("b")], [arm("r")], [("a", "b")])
+    left, along = without(group, "b")
+    assert left is not None
+    assert roles(left) == {"a": "base", "a#aa": "aa", "r": "reference"}
+    assert along == ()
+
+
+def test_a_step_goes_on_where_another_comparison_holds_it() -> None:
+    (group,) = form_groups([arm("a"), arm("b"), arm("c")], [], [("a", "b"), ("b", "c"), ("a", "c")])
+    left, along = without(group, "b")
+    assert left is not None
+    assert left.pairs == (("a", "c"),)
+    assert along == ()
+
+
 def test_a_failed_reference_leaves_alone() -> None:
     (group,) = form_groups([arm("a"), arm("b")], [arm("r")], [("a", "b")])
     left, along = without(group, "r")
@@ -87,7 +112,9 @@ def test_a_failed_reference_leaves_alone() -> None:
 
 
 def test_a_failed_last_rung_hands_the_control_on() -> None:
-    (group,) = form_groups([arm("1"), arm("2"), arm("3"), arm("4")], [], [("1", "2"), ("2", "3"), ("3", "4")], ladder=True)
+    (group,) = form_groups(
+        [arm("1"), arm("2"), arm("3"), arm("4")], [], [("1", "2"), ("2", "3"), ("3", "4")], ladder=True
+    )
     left, along = without(group, "4")
     assert left is not None
     assert left.controls == (("3", "3#aa"),)
@@ -109,7 +136,9 @@ def test_every_arm_is_timed_once_and_every_control_twice(arms: list[str], data: 
         assert group.anchor in inside
         assert group.controls
         assert all({base, other} <= inside for base, other in group.pairs)
-        assert {m.arm + AA for m in group.members if m.role == "base"} == {m.name for m in group.members if m.role == "aa"}
+        assert {m.arm + AA for m in group.members if m.role == "base"} == {
+            m.name for m in group.members if m.role == "aa"
+        }
 
 
 @given(names, st.data())

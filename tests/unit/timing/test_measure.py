@@ -14,7 +14,9 @@ from kernelab.timing.samples import Sample
 from .conftest import FakeBench, Project, World
 
 
-def bench_of(project: Project, world: World, experiment: str = "vary", seed: int = 1) -> tuple[FakeBench, Run]:
+def bench_of(
+    project: Project, world: World, experiment: str = "vary", seed: int = 1
+) -> tuple[FakeBench, Run]:
     plan = project.plan()
     planned = plan.experiments[experiment]
     groups = form_groups(
@@ -29,7 +31,10 @@ def bench_of(project: Project, world: World, experiment: str = "vary", seed: int
         session="s1",
         process=0,
         seed=seed,
-        groups=[JobGroup(members=inside, anchor=group.anchor) for inside, group in zip(members, groups, strict=True)],
+        groups=[
+            JobGroup(members=inside, anchor=group.anchor)
+            for inside, group in zip(members, groups, strict=True)
+        ],
         builds={},
         budget_s=10.0,
         sizes=None,
@@ -161,7 +166,9 @@ def test_a_time_of_nothing_is_a_fault(project: Project, world: World) -> None:
 def test_every_wait_is_announced_with_the_policys_limit(project: Project, world: World) -> None:
     bench, run = bench_of(project, world)
     take(bench, run)
-    assert {limit for step, _, limit in bench.announced if step in ("launch", "sample")} == {TimingPolicy().launch_limit_s}
+    assert {limit for step, _, limit in bench.announced if step in ("launch", "sample")} == {
+        TimingPolicy().launch_limit_s
+    }
     assert len([step for step, _, _ in bench.announced if step == "sample"]) == len(bench.sampled)
 
 

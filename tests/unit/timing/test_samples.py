@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernelab.errors import UserError
-from kernelab.timing.peak import fp32_lanes, fp32_peak_tflops, impossible
+from kernelab.records.timing import CardFacts
+from kernelab.timing.peak import above_bandwidth, fp32_lanes, fp32_peak_tflops, impossible, memory_peak_gb_s
 from kernelab.timing.rounds import pair_rounds
 from kernelab.timing.samples import COLUMNS, Sample, read_samples, sample_from_row, write_samples
 from kernelab.timing.summary import summarise
@@ -37,12 +38,21 @@ ONE = Sample(
 
 
 def visit(arm: str, half: str, time: float, process: int = 0, number: int = 0, **more: object) -> Sample:
-    fields = {"arm": arm, "half": half, "time_ms": time, "process": process, "round": number, "cycles": time * 1e6}
+    fields = {
+        "arm": arm,
+        "half": half,
+        "time_ms": time,
+        "process": process,
+        "round": number,
+        "cycles": time * 1e6,
+    }
     return dataclasses.replace(ONE, **(fields | more))  # type: ignore[arg-type]
 
 
 def test_samples_survive_the_file_and_empty_cells_stay_empty(tmp_path: Path) -> None:
-    bare = dataclasses.replace(ONE, sm_clock_mhz=None, cycles=None, power_w=None, temperature_c=None, throttle="", queued=0)
+    bare = dataclasses.replace(
+        ONE, sm_clock_mhz=None, cycles=None, power_w=None, temperature_c=None, throttle="", queued=0
+    )
     write_samples(tmp_path / "x.csv.gz", [ONE, bare])
     assert read_samples(tmp_path / "x.csv.gz") == [ONE, bare]
 
@@ -59,7 +69,9 @@ def test_equal_samples_give_equal_bytes(tmp_path: Path) -> None:
     write_samples(tmp_path / "a.csv.gz", [ONE])
     write_samples(tmp_path / "b.csv.gz", [ONE])
     assert (tmp_path / "a.csv.gz").read_bytes() == (tmp_path / "b.csv.gz").read_bytes()
-    assert gzip.decompress((tmp_path / "a.csv.gz").read_bytes()).startswith(b"session,process,group,round,half,position,")
+    assert gzip.decompress((tmp_path / "a.csv.gz").read_bytes()).startswith(
+        b"session,process,group,round,half,position,"
+    )
 
 
 def test_a_file_that_is_not_whole_is_one_clear_line(tmp_path: Path) -> None:
@@ -92,7 +104,12 @@ def test_a_row_has_all_its_values() -> None:
 
 
 def test_a_round_is_the_mean_of_its_two_halves() -> None:
-    samples = [visit("b", "forward", 2.0), visit("a", "forward", 2.2), visit("a", "mirror", 2.0), visit("b", "mirror", 2.0)]
+    samples = [
+        visit("b", "forward", 2.0),
+        visit("a", "forward", 2.2),
+        visit("a", "mirror", 2.0),
+        visit("b", "mirror", 2.0),
+    ]
     rounds = pair_rounds(samples, "s1", ("b", "a"))
     assert rounds.time == [[pytest.approx(math.log(1.1) / 2)]]
     assert rounds.cycles == rounds.time
@@ -125,7 +142,9 @@ def test_what_was_not_read_is_none_and_what_throttled_is_told() -> None:
     unread = pair_rounds([visit(a, h, 2.0, cycles=None, throttle="") for a, h in halves], "s1", ("b", "a"))
     assert unread.cycles is None
     assert unread.throttled is None
-    hot = pair_rounds([visit(a, h, 2.0, throttle="sw_power_cap+hw_thermal_slowdown") for a, h in halves], "s1", ("b", "a"))
+    hot = pair_rounds(
+        [visit(a, h, 2.0, throttle="sw_power_cap+hw_thermal_slowdown") for a, h in halves], "s1", ("b", "a")
+    )
     assert hot.throttled == [[True]]
     capped = pair_rounds([visit(a, h, 2.0, throttle="sw_power_cap") for a, h in halves], "s1", ("b", "a"))
     assert capped.throttled == [[False]]
@@ -138,7 +157,13 @@ def test_a_pair_that_was_never_timed_has_no_rounds() -> None:
 def test_the_peak_of_known_cards() -> None:
     assert fp32_peak_tflops(132, 128, 1980.0) == pytest.approx(66.9, abs=0.05)  # H200
     assert fp32_peak_tflops(28, 128, 1777.0) == pytest.approx(12.74, abs=0.05)  # RTX 3060
-    assert [fp32_lanes(arch) for arch in ("sm_75", "sm_80", "sm_86", "sm_90a", "sm_61")] == [64, 64, 128, 128, None]
+    assert [fp32_lanes(arch) for arch in ("sm_75", "sm_80", "sm_86", "sm_90a", "sm_61")] == [
+        64,
+        64,
+        128,
+        128,
+        None,
+    ]
 
 
 def test_a_sample_above_the_peak_at_its_own_clock_is_impossible() -> None:
@@ -149,6 +174,28 @@ def test_a_sample_above_the_peak_at_its_own_clock_is_impossible() -> None:
     assert impossible([fast, slow_clock], flops, 132, 128) is slow_clock
     assert impossible([dataclasses.replace(fast, sm_clock_mhz=None, time_ms=0.1)], flops, 132, 128) is None
     assert impossible([slow_clock], flops, 132, None) is None
+
+
+def test_what_must_move_bounds_a_cold_time() -> None:
+    card = CardFacts(
+        uuid="",
+        name="H200",
+        arch="sm_90",
+        multiprocessors=132,
+        fp32_lanes=128,
+        l2_bytes=60_000_000,
+        memory_clock_mhz=3201.0,
+        memory_bus_bits=6016,
+        max_sm_clock_mhz=1980.0,
+        power_limit_w=700.0,
+    )
+    assert memory_peak_gb_s(card) == pytest.approx(4814, abs=1)
+    moved = 805e6  # at 4.81 TB/s, without what the L2 may keep: 0.1548 ms
+    honest, cheat = visit("a", "forward", 0.185), visit("a", "forward", 0.15)
+    assert above_bandwidth([honest], moved, card) is None
+    assert above_bandwidth([honest, cheat], moved, card) is cheat
+    assert above_bandwidth([cheat], 50e6, card) is None
+    assert above_bandwidth([cheat], moved, card.model_copy(update={"memory_clock_mhz": None})) is None
 
 
 def test_a_summary_is_the_mean_of_process_medians() -> None:

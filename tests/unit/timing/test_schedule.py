@@ -20,7 +20,9 @@ members = st.lists(st.text("abcdef", min_size=1, max_size=3), min_size=1, max_si
 
 
 @given(members, st.integers(0, 40), st.integers(0, 2**64 - 1), st.data())
-def test_a_round_is_its_own_mirror_image(names: list[str], number: int, seed: int, data: st.DataObject) -> None:
+def test_a_round_is_its_own_mirror_image(
+    names: list[str], number: int, seed: int, data: st.DataObject
+) -> None:
     every = {name: data.draw(st.sampled_from([1, 2, 4])) for name in names}
     visits = round_visits(names, every, number, seed)
     order = [visit.member for visit in visits]
@@ -54,13 +56,23 @@ def test_seeds_are_the_same_on_every_machine() -> None:
 
 @pytest.mark.parametrize(
     ("time", "rounds", "stride"),
-    [(10.0, 12, 1), (10.1, 12, 2), (20.1, 12, 4), (1000.0, 12, 4), (1000.0, 3, 1), (1000.0, 100, 32), (1.0, 12, 1)],
+    [
+        (10.0, 12, 1),
+        (10.1, 12, 2),
+        (20.1, 12, 4),
+        (1000.0, 12, 4),
+        (1000.0, 3, 1),
+        (1000.0, 100, 32),
+        (1.0, 12, 1),
+    ],
 )
 def test_slow_members_sit_out_but_keep_the_fewest_visits(time: float, rounds: int, stride: int) -> None:
     assert strides({"slow": time, "base": 1.0}, 1.0, 10.0, rounds) == {"slow": stride, "base": 1}
 
 
-@given(st.dictionaries(st.text(min_size=1, max_size=2), st.floats(1e-3, 1e4), min_size=1), st.integers(1, 200))
+@given(
+    st.dictionaries(st.text(min_size=1, max_size=2), st.floats(1e-3, 1e4), min_size=1), st.integers(1, 200)
+)
 def test_two_slow_members_share_the_rounds_of_the_slower(times: dict[str, float], rounds: int) -> None:
     every = strides(times, min(times.values()), 10.0, rounds)
     for stride in every.values():

@@ -10,7 +10,14 @@ from kernelab.timing.steadiness import FEWEST_PASSES, Pass, is_steady
 
 @pytest.mark.parametrize(
     ("time", "l2", "expected"),
-    [(2.7, "cold", 1), (2.0, "cold", 1), (1.9, "cold", 2), (0.02, "cold", MOST_COLD), (0.02, "hot", 100), (0.0, "hot", MOST_QUEUED)],
+    [
+        (2.7, "cold", 1),
+        (2.0, "cold", 1),
+        (1.9, "cold", 2),
+        (0.02, "cold", MOST_COLD),
+        (0.02, "hot", 100),
+        (0.0, "hot", MOST_QUEUED),
+    ],
 )
 def test_a_sample_lasts_as_long_as_it_must(time: float, l2: str, expected: int) -> None:
     assert launches(time, 2.0, l2) == expected
@@ -55,7 +62,9 @@ def test_without_clocks_nothing_is_steady() -> None:
 
 
 @given(st.lists(st.floats(100, 3000), min_size=4, max_size=20), st.floats(0.1, 10))
-def test_steady_means_that_no_clock_of_the_window_is_further_off_than_said(clocks: list[float], pct: float) -> None:
+def test_steady_means_that_no_clock_of_the_window_is_further_off_than_said(
+    clocks: list[float], pct: float
+) -> None:
     taken = passes(clocks, every_s=0.5)
     if is_steady(taken, pct):
         window = clocks[-FEWEST_PASSES:]

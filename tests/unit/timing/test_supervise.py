@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -99,7 +100,7 @@ on("b", 0.3)
 time.sleep(60)
 """
     begun = time.monotonic()
-    with pytest.raises(ArmFault, match="not done after 0.3 s") as caught:
+    with pytest.raises(ArmFault, match=r"not done after 0\.3 s") as caught:
         run_process(job, worker(body))
     assert (caught.value.member, caught.value.status) == ("b", "timeout")
     assert time.monotonic() - begun < 10
@@ -108,10 +109,12 @@ time.sleep(60)
 
 def test_announcements_renew_the_limit(job: Job) -> None:
     with pytest.raises(UserError, match="exit 0"):
-        run_process(job, worker("for _ in range(6):\n    on('a', 0.3)\n    time.sleep(0.2)"))
+        run_process(job, worker("for _ in range(4):\n    on('a', 1.0)\n    time.sleep(0.4)"))
 
 
-def test_a_fault_is_handed_on_and_a_worker_that_stays_is_ended(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_fault_is_handed_on_and_a_worker_that_stays_is_ended(
+    job: Job, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(supervise, "REAP_S", 0.3)
     body = "say(member='c', status='memory_fault', note='illegal address')\ntime.sleep(60)"
     with pytest.raises(ArmFault, match="illegal address") as caught:
@@ -147,7 +150,9 @@ def test_noise_among_the_announcements_is_passed_over(job: Job) -> None:
         run_process(job, worker("os.write(1, b'\\xff{}[]\\nhello\\n')\non('a')"))
 
 
-def test_a_worker_does_not_outlive_an_interrupt(job: Job, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_worker_does_not_outlive_an_interrupt(
+    job: Job, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def interrupted(process: object) -> None:
         while not (tmp_path / "pid").is_file():
             time.sleep(0.05)
@@ -158,6 +163,29 @@ def test_a_worker_does_not_outlive_an_interrupt(job: Job, tmp_path: Path, monkey
     body = f"open({path + '.new'!r}, 'w').write(str(os.getpid()))\nos.rename({path + '.new'!r}, {path!r})\ntime.sleep(60)"
     with pytest.raises(KeyboardInterrupt):
         run_process(job, worker(body))
+    assert gone(pids_of(tmp_path))
+
+
+def test_a_worker_does_not_outlive_a_parent_that_is_killed(tmp_path: Path) -> None:
+    path = tmp_path / "pid"
+    child = f"""
+import os, time
+from kernelab.timing.worker import die_with_the_parent
+die_with_the_parent()
+open({str(path) + ".new"!r}, "w").write(str(os.getpid()))
+os.rename({str(path) + ".new"!r}, {str(path)!r})
+time.sleep(60)
+"""
+    parent = f"import subprocess, sys\nsubprocess.Popen([sys.executable, '-c', {child!r}], start_new_session=True).wait()"
+    environment = os.environ | {"PYTHONPATH": str(Path(supervise.__file__).parents[2])}
+    with subprocess.Popen([sys.executable, "-c", parent], env=environment) as process:
+        try:
+            for _ in range(200):
+                if path.is_file():
+                    break
+                time.sleep(0.05)
+        finally:
+            process.kill()
     assert gone(pids_of(tmp_path))
 
 

@@ -14,9 +14,10 @@ from kernelab.device.cuda_faults import BrokenMachine
 from kernelab.device.lock import card_lock
 from kernelab.errors import UserError
 from kernelab.plan.arms import OperationPlan, Plan
+from kernelab.records.build import BuildRecord
 from kernelab.records.check import CheckedProblem, CheckRecord, CheckStatus, gravest
 from kernelab.records.layout import SMALL
-from kernelab.records.record import write_record
+from kernelab.records.record import read_record, write_record
 
 CUBIN, PTX = "kernel.cubin", "kernel.ptx"
 
@@ -59,7 +60,7 @@ def check_arm(
     if library and job.device == "emulated":
         return write("not_measured", f"{library} needs a GPU", {})
     if not library and not (job.ptx if job.device == "emulated" else job.cubin):
-        return write("compile_error", f"did not compile; {build_folder}/build.json says why", {})
+        return write(*_without_code(build_folder), {})
     with _card(job) as held:
         transcript = converse(job, plan.check.limit_s, held)
     results = results_of(job, transcript, plan.check.limit_s)
@@ -176,6 +177,13 @@ def _problems(plan: Plan, operation: OperationPlan, which: str) -> dict[str, dic
             f"{which}: no problem of {operation.operation.name} in the plan; see the column problem of results/plan.csv"
         )
     return {which: dict(plan.problems[which].values)}
+
+
+def _without_code(folder: Path | None) -> tuple[CheckStatus, str]:
+    """What it means that a build has no code: it did not compile, or could not be compiled here."""
+    path = (folder or Path()) / "build.json"
+    build = read_record(path, BuildRecord)
+    return ("compile_error" if build.status == "compile_error" else "not_measured"), build.note
 
 
 def _code(folder: Path | None, name: str) -> str:

@@ -25,7 +25,7 @@ def compare(arguments: argparse.Namespace) -> None:
     from kernelab.compare.describe import describe
     from kernelab.compare.step import compare_experiment
 
-    plan = read_plan(arguments.plan)
+    plan = read_plan(arguments)
     name = arguments.experiment
     if name not in plan.experiments:
         raise UserError(f"{name}: no experiment of the plan (known: {', '.join(plan.experiments)})")
@@ -41,7 +41,7 @@ def comparisons(arguments: argparse.Namespace) -> None:
     from kernelab.compare.staleness import expired
     from kernelab.compare.tabulate import comparisons_csv
 
-    plan = read_plan(arguments.plan)
+    plan = read_plan(arguments)
     layout, digests = Layout(RESULTS, plan.device.id), Digests(plan, Path())
     records = _records(plan, layout, digests)
     stale = {(e.experiment, e.base, e.arm): e.why for e in expired(plan, layout, digests, records, Path())}
@@ -54,7 +54,7 @@ def claims(arguments: argparse.Namespace) -> None:
     from kernelab.compare.tabulate import claims_csv
     from kernelab.statistics.policy import VerdictPolicy
 
-    plan = read_plan(arguments.plan)
+    plan = read_plan(arguments)
     layout = Layout(RESULTS, plan.device.id)
     records = {record.experiment: record for record in _records(plan, layout, Digests(plan, Path()))}
     policy = VerdictPolicy.of_timing(plan.timing)
@@ -66,7 +66,7 @@ def stale(arguments: argparse.Namespace) -> int:
     """List the verdicts whose premise has expired, of every device below results/."""
     from kernelab.compare.staleness import expired
 
-    plan = read_plan(arguments.plan)
+    plan = read_plan(arguments)
     layout = Layout(arguments.results, plan.device.id)
     paths = sorted(arguments.results.glob("*/compare/*.json"))
     records = []
@@ -116,7 +116,7 @@ def verify(arguments: argparse.Namespace) -> int:
     from kernelab.compare.step import compare_experiment
 
     line = parse_certificate(arguments.line)
-    plan = read_plan(arguments.results / "plan.json")
+    plan = _recorded_plan(arguments.results / "plan.json")
     if plan.device.id != line.device:
         raise UserError(f"{arguments.results}: these are results of {plan.device.id}; the line is about {line.device}")
     if line.experiment not in plan.experiments:
@@ -136,15 +136,24 @@ def verify(arguments: argparse.Namespace) -> int:
     return ALL_AGREE if passed else DIFFERS
 
 
+def _recorded_plan(path: Path) -> Plan:
+    """The plan that results were made by."""
+    try:
+        return Plan.model_validate_json(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise UserError(f"{path}: no such file; name a results folder or a snapshot of one") from None
+    except ValueError as error:
+        raise UserError(f"{path}: not a plan of this kernelab ({str(error).splitlines()[0]})") from None
+
+
 def _records(plan: Plan, layout: Layout, digests: Digests) -> list[CompareRecord]:
     """The record of every experiment of the plan, which must be the plan's."""
     return [read_record(layout.compare(name), CompareRecord, digests.compare(name)) for name in plan.experiments]
 
 
 def _plan(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--plan", type=Path, metavar="FILE", help="results/plan.json; read config.yaml where none is given"
-    )
+    parser.add_argument("--override", default="{}", metavar="JSON", help="settings laid over config.yaml")
+    parser.add_argument("--configfile", type=Path, action="append", default=[], help="a file laid over config.yaml")
 
 
 def _compare_arguments(parser: argparse.ArgumentParser) -> None:

@@ -48,15 +48,13 @@ def _parser() -> argparse.ArgumentParser:
         return added
 
     def with_plan(added: argparse.ArgumentParser) -> None:
-        added.add_argument(
-            "--plan", type=Path, metavar="FILE", help="results/plan.json; read config.yaml where none is given"
-        )
+        added.add_argument("--override", default="{}", metavar="JSON", help="settings laid over config.yaml")
+        added.add_argument("--configfile", type=Path, action="append", default=[], help="a file laid over config.yaml")
 
     plan = command("plan", steps.plan, "make the plan from config.yaml and the catalogues")
     plan.add_argument("--out", type=Path, metavar="FILE", help="write plan.json here")
     plan.add_argument("--csv", type=Path, metavar="FILE", help="write plan.csv here (standard output where neither is given)")
-    plan.add_argument("--override", default="{}", metavar="JSON", help="settings laid over config.yaml")
-    plan.add_argument("--configfile", type=Path, action="append", default=[], help="a file laid over config.yaml")
+    with_plan(plan)
 
     toolchain = command("toolchain", steps.toolchain, "describe the compilers and disassemblers of this machine")
     toolchain.add_argument("--out", type=Path, metavar="FILE", help="write toolchain.json here")

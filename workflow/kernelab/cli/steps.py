@@ -26,7 +26,7 @@ def plan(arguments: argparse.Namespace) -> None:
     """Make the plan; without --out and --csv, print plan.csv."""
     from kernelab.plan.tabular import plan_csv
 
-    made = load_plan(Path(), identify, json.loads(arguments.override), arguments.configfile)
+    made = read_plan(arguments)
     if arguments.out:
         write_text(arguments.out, made.model_dump_json(indent=1) + "\n")
     if arguments.csv:
@@ -39,7 +39,7 @@ def toolchain(arguments: argparse.Namespace) -> None:
     """Describe every toolchain that the plan uses; one that is absent is said to be."""
     from kernelab.build.toolchain import describe, find_toolchain
 
-    made = read_plan(arguments.plan)
+    made = read_plan(arguments)
     described = {}
     for name, fingerprint in Digests(made, Path()).toolchains.items():
         described[name] = {"status": ABSENT} if fingerprint == ABSENT else describe(find_toolchain(name))
@@ -56,7 +56,7 @@ def build(arguments: argparse.Namespace) -> None:
     from kernelab.build.toolchain import find_toolchain
     from kernelab.records.build import BuildRecord
 
-    made = read_plan(arguments.plan)
+    made = read_plan(arguments)
     key = f"{arguments.kernel}/{arguments.variant}"
     if key not in made.builds:
         raise UserError(f"{key}: no build of the plan; see the column build of results/plan.csv")
@@ -100,7 +100,7 @@ def check(arguments: argparse.Namespace) -> None:
     """Check one build, or a library function, on a problem or on the operation's small ones."""
     from kernelab.check.arm import check_arm
 
-    made = read_plan(arguments.plan)
+    made = read_plan(arguments)
     if arguments.device == EMULATED.id:
         made = made.model_copy(update={"device": EMULATED})
     elif arguments.device not in ("", made.device.id):
@@ -124,7 +124,7 @@ def time(arguments: argparse.Namespace) -> None:
     from kernelab.timing.experiment import TimeStep, time_experiment
     from kernelab.timing.gate import Gate
 
-    made = read_plan(arguments.plan)
+    made = read_plan(arguments)
     name = arguments.experiment
     if name not in made.experiments:
         raise UserError(f"{name}: no experiment of the plan{suggestion(name, list(made.experiments))}")
@@ -149,7 +149,7 @@ def profile(arguments: argparse.Namespace) -> None:
     from kernelab.profile.arm import ProfileStep, profile_arm
     from kernelab.timing.gate import Gate
 
-    made = read_plan(arguments.plan)
+    made = read_plan(arguments)
     key, problem = f"{arguments.kernel}/{arguments.variant}", arguments.problem
     arm = next((a for a in made.arms.values() if a.record_key == key and a.problem == problem and a.runs), None)
     if arm is None:
@@ -175,7 +175,7 @@ def table(arguments: argparse.Namespace) -> None:
     from kernelab.table.summary import summarise
     from kernelab.table.write import table_csv
 
-    made = read_plan(arguments.plan)
+    made = read_plan(arguments)
     layout = Layout(RESULTS, made.device.id)
     rows = TableReader(made, layout, Digests(made, Path())).rows()
     out = arguments.out or layout.table
@@ -188,7 +188,7 @@ def snapshot(arguments: argparse.Namespace) -> None:
     """Copy the tables and records of this device below results/snapshots/."""
     from kernelab.records.snapshot import take_snapshot
 
-    made = read_plan(arguments.plan or RESULTS / "plan.json")
+    made = read_plan(arguments)
     out = arguments.out or RESULTS / "snapshots" / slug(made.device.name)
     copied = take_snapshot(made, Layout(RESULTS, made.device.id), out)
     print(f"{out}: {len(copied)} files, {sum(path.stat().st_size for path in copied) / 1e6:.1f} MB")
@@ -209,13 +209,10 @@ def schema(arguments: argparse.Namespace) -> None:
         print(path)
 
 
-def read_plan(path: Path | None) -> Plan:
-    """The plan in a file, or that of config.yaml where none is named."""
-    if path is None:
-        return load_plan(Path(), identify)
+def read_plan(arguments: argparse.Namespace) -> Plan:
+    """The plan of config.yaml with the command line's settings laid over it."""
     try:
-        return Plan.model_validate_json(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise UserError(f"{path}: no such file; run snakemake {path}") from None
+        overrides = json.loads(arguments.override)
     except ValueError as error:
-        raise UserError(f"{path}: not a plan of this kernelab ({str(error).splitlines()[0]}); delete it") from None
+        raise UserError(f"--override: not JSON ({error}); write it as {{\"arch\": \"sm_80\"}}") from None
+    return load_plan(Path(), identify, overrides, arguments.configfile)

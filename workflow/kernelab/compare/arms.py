@@ -21,6 +21,9 @@ from kernelab.records.layout import SMALL, Layout
 from kernelab.records.profile import ProfileRecord
 from kernelab.records.record import R, read_record, settings_digest
 from kernelab.records.timing import SessionRecord, TimingRecord
+from kernelab.timing.digests import arm_digest
+from kernelab.timing.gate import machine_code
+from kernelab.timing.job import BuiltArm
 
 
 @dataclass(frozen=True)
@@ -93,7 +96,7 @@ class ArmReader:
             sass=str(static.get("sass_sha256", "")),
             code=self._code(arm, built, launches),
             outcomes=static | _opcodes(built, launches) | self._counters(arm),
-            faults=self._integrity(arm, built),
+            faults=self._integrity(arm, built) + self._timed_other(arm, built, session),
             status=status,
             note=note,
         )
@@ -127,6 +130,23 @@ class ArmReader:
         if arm.build not in self._faults:
             self._faults[arm.build] = code_faults(self._layout.build(arm.build), build)
         return self._faults[arm.build]
+
+    def _timed_other(self, arm: Arm, build: BuildRecord | None, session: SessionRecord | None) -> tuple[str, ...]:
+        """Whether a session timed something else than the build, launches and problem of today."""
+        if session is None or (arm.build and build is None):
+            return ()
+        built = {} if build is None else {arm.build: BuiltArm(cubin="", sass_sha256=machine_code(build))}
+        try:
+            now = arm_digest(self._plan, arm, built)
+        except LaunchRefused:
+            return ()
+        then = session.members[arm.name].digest
+        if now == then:
+            return ()
+        return (
+            f"session {session.id} timed other code, launches or inputs of {arm.name} ({then[:12]}) "
+            f"than its build has ({now[:12]})",
+        )
 
     def _status(self, arm: Arm, build: BuildRecord | None) -> tuple[str, str]:
         if arm.excluded:

@@ -68,14 +68,17 @@ def _of_parameter(kernel: Kernel, name: str) -> frozenset[str]:
 def differences(base: Facts, arm: Facts, allowed: Iterable[str]) -> list[Difference]:
     """Every fact in which two arms differ, in the order of the facts.
 
-    A library function has no build: the build facts of the other arm are then not compared.
+    A library function has no build, a source that does not compile no entries, and an arm of fewer launches lacks the
+    facts of the others (their number is a fact of its own): what only one arm has of these is not compared.
     """
     allowed = frozenset(allowed)
     both_built = all(any(fact.control == "source" for fact in facts.values()) for facts in (base, arm))
     found = []
     for name in dict.fromkeys((*base, *arm)):
         known = base.get(name) or arm[name]
-        if not both_built and (known.control in BUILD_CONTROLS or known.control.startswith("macro ")):
+        if known.control in BUILD_CONTROLS and not (name in base and name in arm):
+            continue
+        if known.control.startswith("macro ") and not both_built:
             continue
         values = tuple(facts[name].value if name in facts else NONE for facts in (base, arm))
         if values[0] != values[1]:

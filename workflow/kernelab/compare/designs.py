@@ -38,7 +38,8 @@ def factorial_cells(comparisons: Sequence[Comparison]) -> list[tuple[list[str], 
 
     There is one grid a base kernel and problem, found by following the edges from the arm that no edge leads to.
     """
-    variables = list(dict.fromkeys(c.variable for c in comparisons))
+    # The plan walks the grid with its last variable fastest.
+    variables = list(reversed(dict.fromkeys(c.variable for c in comparisons)))
     levels: dict[str, list[str]] = {name: [] for name in variables}
     for edge in comparisons:
         for level in (edge.base_level, edge.level):

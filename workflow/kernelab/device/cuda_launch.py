@@ -49,6 +49,7 @@ class Module:
         self._session = session
         self._driver = session.cupy.cuda.driver
         self._handle = self._driver.moduleLoadData(image)
+        self._opted_in: dict[int, int] = {}  # dynamic shared memory in bytes, by function
 
     def bind(
         self, entry: str, grid: Dim3, block: Dim3, dynamic_shared: int, *arguments: Any
@@ -103,9 +104,10 @@ class Module:
                 "launch_error",
                 f"{entry}: a block needs {shared} bytes of shared memory; the card has {limit}",
             )
-        attribute = driver.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
-        if shared > DEFAULT_SHARED and driver.funcGetAttribute(attribute, function) < config.dynamic_shared:
+        if shared > DEFAULT_SHARED and config.dynamic_shared > self._opted_in.get(function, 0):
+            attribute = driver.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
             driver.funcSetAttribute(function, attribute, config.dynamic_shared)
+            self._opted_in[function] = config.dynamic_shared
         return function
 
     def _match(self, function: int, entry: str, sizes: list[int]) -> None:

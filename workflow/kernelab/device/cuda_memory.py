@@ -95,9 +95,13 @@ class GuardedArray:
         to_host(self._cupy, self._stream, self._pointer + self.nbytes, after)
         places = []
         if (low := np.flatnonzero(before != POISON)).size:
-            places.append(f"{low.size} of the 4-byte words before its start, the first at byte {4 * int(low[0]) - GUARD_BYTES}")
+            places.append(
+                f"{low.size} of the 4-byte words before its start, the first at byte {4 * int(low[0]) - GUARD_BYTES}"
+            )
         if (high := np.flatnonzero(after != POISON)).size:
-            places.append(f"{high.size} of the 4-byte words past its end, the first at byte {4 * int(high[0])} from there")
+            places.append(
+                f"{high.size} of the 4-byte words past its end, the first at byte {4 * int(high[0])} from there"
+            )
         return " and ".join(places)
 
 

@@ -17,7 +17,7 @@ CuPy is imported when a stopwatch is made, so that the pure parts here import an
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -113,14 +113,24 @@ class Stopwatch:
         address = int(self._flags.ctypes.data)
         module = session.load_module(PTX)
         self._hold = module.bind(
-            "hold", ONE, ONE, 0, [np.uint64(address), np.uint64(address + 4), np.uint64(int(HOLD_LIMIT_S * 1e9))]
+            "hold",
+            ONE,
+            ONE,
+            0,
+            np.uint64(address),
+            np.uint64(address + 4),
+            np.uint64(int(HOLD_LIMIT_S * 1e9)),
         )
         grid = (session.multiprocessors, 1, 1)
-        self._stamp = [module.bind("stamp", grid, ONE, 0, [stamps]) for stamps in self._stamps]
+        self._stamp = [module.bind("stamp", grid, ONE, 0, stamps) for stamps in self._stamps]
         self._events: list[Any] = []
 
     def cold(
-        self, launch: Callable[[], None], launches: int, limit_s: float, restore: Callable[[], None] | None = None
+        self,
+        launch: Callable[[], None],
+        launches: int,
+        limit_s: float,
+        restore: Callable[[], None] | None = None,
     ) -> Sampled:
         """The mean over launches that each find the L2 flushed.
 
@@ -152,7 +162,11 @@ class Stopwatch:
         return Sampled(total / launches, clock, queued)
 
     def hot(
-        self, launch: Callable[[], None], launches: int, limit_s: float, restore: Callable[[], None] | None = None
+        self,
+        launch: Callable[[], None],
+        launches: int,
+        limit_s: float,
+        restore: Callable[[], None] | None = None,
     ) -> Sampled:
         """The mean over launches back to back, after one that is not timed. Arguments and errors as `cold`.
 
@@ -172,25 +186,6 @@ class Stopwatch:
 
         total, clock, queued = self._sample(prepare, queue, 2, limit_s)
         return Sampled(total / launches, clock, queued)
-
-    def keeping(self, arrays: Sequence[Any]) -> Callable[[], None]:
-        """What queues the restoring of device arrays to their present bytes, by copies on the card.
-
-        For outputs that the operation reads: without it alpha A B + beta C would grow from launch to launch.
-        """
-        runtime, stream = self._session.cupy.cuda.runtime, self._session.stream
-        copies = []
-        for array in arrays:
-            copy = self._session.allocate(max(1, array.nbytes))
-            copies.append((int(array.data.ptr), int(copy.data.ptr), int(array.nbytes), copy))
-            with translated():
-                runtime.memcpyAsync(copy.data.ptr, array.data.ptr, array.nbytes, runtime.memcpyDeviceToDevice, stream.ptr)
-
-        def restore() -> None:
-            for target, source, nbytes, _ in copies:
-                runtime.memcpyAsync(target, source, nbytes, runtime.memcpyDeviceToDevice, stream.ptr)
-
-        return restore
 
     def _sample(
         self, prepare: Callable[[], None], queue: Callable[[list[Any]], None], events: int, limit_s: float

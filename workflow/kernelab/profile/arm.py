@@ -126,7 +126,9 @@ def _profiled(step: ProfileStep, profiler: Profiler, ncu: str) -> tuple[ProfileR
             # ncu collects nothing at all when the card lacks one of the metrics.
             fewer = [name for name in METRICS if name not in unknown]
             done.unlink(missing_ok=True)
-            run = profiler.run(command_line(ncu, report, program, policy.clock_control, fewer), policy.limit_s)
+            run = profiler.run(
+                command_line(ncu, report, program, policy.clock_control, fewer), policy.limit_s
+            )
         status, note = judge(run, done.is_file(), policy.limit_s)
         if status != "ok":
             return _failed(step, status, note, version), b""
@@ -140,7 +142,9 @@ def _read(step: ProfileStep, report: Path, version: str) -> tuple[ProfileRecord,
     except UserError as error:
         return _failed(step, "nan_counters", f"no counters: {error}", version), b""
     if not kernels:
-        return _failed(step, "nan_counters", "ncu saw no kernel between profiler start and stop", version), b""
+        return _failed(
+            step, "nan_counters", "ncu saw no kernel between profiler start and stop", version
+        ), b""
     empty = [kernel.name for kernel in kernels if not counted(kernel)]
     if empty:
         note = f"ncu counted nothing (NaN) for {empty[0]}; another profiler or a driver reset may hold the counters: run again"
@@ -160,6 +164,11 @@ def _read(step: ProfileStep, report: Path, version: str) -> tuple[ProfileRecord,
 def _failed(step: ProfileStep, status: ProfileStatus, note: str, version: str = "") -> ProfileRecord:
     kernels: list[ProfiledKernel] = []
     return ProfileRecord(
-        digest=step.digest, arm=step.arm.name, status=status, note=note, ncu=version, kernels=kernels, values={}
+        digest=step.digest,
+        arm=step.arm.name,
+        status=status,
+        note=note,
+        ncu=version,
+        kernels=kernels,
+        values={},
     )
-

@@ -87,7 +87,11 @@ NCU_COLUMNS = (
         "L1 data pipe: passes for load and store instructions",
     ),
     NcuColumn(
-        "ncu_l2_pct", "% of peak", "time", ("lts__throughput.avg.pct_of_peak_sustained_elapsed",), "L2 throughput"
+        "ncu_l2_pct",
+        "% of peak",
+        "time",
+        ("lts__throughput.avg.pct_of_peak_sustained_elapsed",),
+        "L2 throughput",
     ),
     NcuColumn(
         "ncu_dram_pct",
@@ -98,7 +102,9 @@ NCU_COLUMNS = (
     ),
     NcuColumn("ncu_dram_read_bytes", "bytes", "sum", ("dram__bytes_read.sum",), "bytes read from DRAM"),
     NcuColumn("ncu_dram_write_bytes", "bytes", "sum", ("dram__bytes_write.sum",), "bytes written to DRAM"),
-    NcuColumn("ncu_instructions", "warp instructions", "sum", (INSTRUCTIONS,), "instructions executed, by warps"),
+    NcuColumn(
+        "ncu_instructions", "warp instructions", "sum", (INSTRUCTIONS,), "instructions executed, by warps"
+    ),
     NcuColumn(
         "ncu_global_load_sectors_per_request",
         "sectors",
@@ -115,9 +121,19 @@ NCU_COLUMNS = (
         "the same of global stores",
         over=("l1tex__t_requests_pipe_lsu_mem_global_op_st.sum",),
     ),
-    NcuColumn("ncu_shared_wavefronts", "wavefronts", "sum", (f"{SHARED}.sum",), "passes through shared memory's banks"),
-    NcuColumn("ncu_shared_load_wavefronts", "wavefronts", "sum", (f"{SHARED}_op_ld.sum",), "of them, by loads"),
-    NcuColumn("ncu_shared_store_wavefronts", "wavefronts", "sum", (f"{SHARED}_op_st.sum",), "of them, by stores"),
+    NcuColumn(
+        "ncu_shared_wavefronts",
+        "wavefronts",
+        "sum",
+        (f"{SHARED}.sum",),
+        "passes through shared memory's banks",
+    ),
+    NcuColumn(
+        "ncu_shared_load_wavefronts", "wavefronts", "sum", (f"{SHARED}_op_ld.sum",), "of them, by loads"
+    ),
+    NcuColumn(
+        "ncu_shared_store_wavefronts", "wavefronts", "sum", (f"{SHARED}_op_st.sum",), "of them, by stores"
+    ),
     NcuColumn(
         "ncu_shared_load_conflicts",
         "wavefronts",
@@ -166,6 +182,8 @@ NCU_COLUMNS = (
 )
 
 METRICS = tuple(
-    dict.fromkeys(name for column in NCU_COLUMNS for name in (*column.metrics, *column.over) if "throughput" not in name)
+    dict.fromkeys(
+        name for column in NCU_COLUMNS for name in (*column.metrics, *column.over) if "throughput" not in name
+    )
 )
 """The metrics to ask ncu for beside its sections. Throughputs are breakdowns that only their section collects well."""

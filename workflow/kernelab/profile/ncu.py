@@ -62,14 +62,21 @@ def ncu_version(ncu: str) -> str:
     """The version that ncu says it is, such as 2025.3.1.0; empty where it says none."""
     with contextlib.suppress(OSError, subprocess.TimeoutExpired):
         words = subprocess.run(
-            [ncu, "--version"], capture_output=True, text=True, timeout=30, env=os.environ | {"LC_ALL": "C"}, check=False
+            [ncu, "--version"],
+            capture_output=True,
+            text=True,
+            timeout=30,
+            env=os.environ | {"LC_ALL": "C"},
+            check=False,
         ).stdout
         if match := re.search(r"Version ([\d.]+)", words):
             return match[1]
     return ""
 
 
-def command_line(ncu: str, report: Path, program: Sequence[str], clock_control: str, metrics: Sequence[str] = METRICS) -> list[str]:
+def command_line(
+    ncu: str, report: Path, program: Sequence[str], clock_control: str, metrics: Sequence[str] = METRICS
+) -> list[str]:
     """The command that profiles what a program launches between profiler start and stop."""
     sections = [part for section in SECTIONS for part in ("--section", section)]
     asked = ["--metrics", ",".join(metrics)] if metrics else []
@@ -130,7 +137,10 @@ def judge(run: NcuRun, program_ended_well: bool, limit_s: float) -> tuple[Profil
         return "no_permission", f"no permission to read the GPU's counters; {PERMISSION_FIX}"
     if match := re.search(r"Failed to initialize the profiler:? ?(\w*)", run.words):
         reason = match[1] or "no reason given"
-        return "no_permission", f"ncu cannot reach the GPU's counters ({reason}), as under gVisor; use a machine or VM of its own"
+        return (
+            "no_permission",
+            f"ncu cannot reach the GPU's counters ({reason}), as under gVisor; use a machine or VM of its own",
+        )
     if not program_ended_well:
         return "target_crashed", f"the launch died under ncu (exit {run.code}): {_last_words(run.words)}"
     return "ok", ""

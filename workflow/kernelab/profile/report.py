@@ -25,7 +25,9 @@ def read_report(path: Path) -> list[ProfiledKernel]:
     try:
         import ncu_report
     except ImportError as error:
-        raise UserError(f"the package ncu-report cannot be imported ({error}); install kernelab's requirements") from None
+        raise UserError(
+            f"the package ncu-report cannot be imported ({error}); install kernelab's requirements"
+        ) from None
     try:
         context = ncu_report.load_report(str(path))
         ranges = [context.range_by_idx(index) for index in range(context.num_ranges())]

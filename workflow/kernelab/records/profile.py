@@ -8,7 +8,9 @@ from pydantic import BaseModel, ConfigDict
 
 from kernelab.records.record import Record
 
-ProfileStatus = Literal["ok", "no_ncu", "no_permission", "nan_counters", "target_crashed", "timeout", "not_profiled"]
+ProfileStatus = Literal[
+    "ok", "no_ncu", "no_permission", "nan_counters", "target_crashed", "timeout", "not_profiled"
+]
 
 
 class Metric(BaseModel):

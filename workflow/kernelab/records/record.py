@@ -33,9 +33,9 @@ class StaleRecord(UserError):
 
 
 def write_record(path: Path, record: Record) -> None:
-    """Write a record as sorted, indented JSON, in one step."""
+    """Write a record as indented JSON, in one step. The order of its fields and of their keys is kept."""
     content = {"schema_version": record.version} | record.model_dump(mode="json")
-    write_text(path, json.dumps(content, indent=1, sort_keys=True, allow_nan=False) + "\n")
+    write_text(path, json.dumps(content, indent=1, allow_nan=False) + "\n")
 
 
 def read_record(path: Path, model: type[R], digest: str | None = None) -> R:

@@ -28,7 +28,7 @@ class Part(BaseModel):
 
 
 class CardFacts(Part):
-    """The card that timed: what a peak is computed from. None: the driver did not say."""
+    """The card that timed: what a peak is computed from; clocks are the highest. None: the driver did not say."""
 
     uuid: str
     name: str

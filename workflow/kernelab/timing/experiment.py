@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import signal
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -13,6 +15,7 @@ from types import FrameType
 
 from kernelab.device.card import cupy_version, driver_version
 from kernelab.device.clocks import locked_clocks, repair_clocks
+from kernelab.device.environment import capture
 from kernelab.device.lock import card_lock
 from kernelab.device.nvml import Monitor
 from kernelab.errors import UserError
@@ -28,8 +31,11 @@ from kernelab.timing.journal import Journal
 from kernelab.timing.merge import Known, NewSession, merge
 from kernelab.timing.samples import Sample, read_samples, write_samples
 from kernelab.timing.session import RunProcess, Say, SessionPlan, run_session
-from kernelab.timing.sessions import divide, next_session_id, wanted_pairs
+from kernelab.timing.sessions import divide, next_session_id
 from kernelab.timing.supervise import run_process
+
+SETTLE_S = 2.0
+"""How long the driver may still list a process that has just ended, such as our last worker."""
 
 
 @dataclass(frozen=True)
@@ -63,14 +69,18 @@ class TimeStep:
 
 
 def time_experiment(
-    step: TimeStep, *, say: Say = print, run: RunProcess = run_process, monitor: Callable[[str], Monitor] = Monitor
+    step: TimeStep,
+    *,
+    say: Say = print,
+    run: RunProcess | None = None,
+    monitor: Callable[[str], Monitor] = Monitor,
 ) -> TimingRecord:
     """Time what is not timed yet.
 
     Args:
         step: what to time, and where to.
         say: told in a line what happens.
-        run: runs one worker process.
+        run: runs one worker process, in place of a real one.
         monitor: NVML for a card's UUID.
 
     Raises:
@@ -78,17 +88,24 @@ def time_experiment(
     """
     plan = step.plan
     if plan.device.kind != "gpu":
-        raise UserError(f"time {step.experiment}: needs a GPU, but the plan's device is {plan.device.id} (config.yaml: device)")
+        raise UserError(
+            f"time {step.experiment}: needs a GPU, but the plan's device is {plan.device.id} (config.yaml: device)"
+        )
     arms, references, refused, digests = _sorted_out(step)
     planned = plan.experiments[step.experiment]
     last, kept_samples = _last(step, say)
-    wanted = wanted_pairs([arm.name for arm in arms], [(c.base, c.arm) for c in planned.comparisons])
+    pairs = [(c.base, c.arm) for c in planned.comparisons]
+    ladder = planned.design == "ladder"
     with monitor(plan.device.uuid) as nvml:
         conditions = expected_conditions(plan.timing, driver_version(nvml), cupy_version())
-        work = divide(wanted, digests, conditions, last)
+        work = divide([arm.name for arm in arms], pairs, digests, conditions, last, ladder=ladder)
         known = Known(step.experiment, step.digest, plan, last, kept_samples, work, digests, refused)
         if not work.todo:
-            say("nothing has changed since it was timed")
+            say(
+                "nothing has changed since it was timed"
+                if work.kept
+                else "there is nothing that can be timed"
+            )
             record, samples = merge(known, None)
         else:
             again = {name for pair in work.todo for name in pair}
@@ -97,7 +114,7 @@ def time_experiment(
                 [arm for arm in arms if arm.name in again],
                 [arm for arm in references if arm.name not in hopeless],
                 work.todo,
-                ladder=planned.design == "ladder",
+                ladder=ladder,
             )
             session = SessionPlan(
                 id=next_session_id(last),
@@ -109,8 +126,13 @@ def time_experiment(
                 conditions=settings_digest(conditions.model_dump()),
             )
             with _card(plan.device.uuid, nvml, plan.timing, say) as card:
-                outcome = run_session(session, Journal(step.record), run, card.check, say)
-            new = NewSession(session.id, outcome, conditions, card.locked_clock_mhz, card.others)
+                runner = run or functools.partial(run_process, inherited=(card.lock,))
+                before = capture(plan.device.uuid)
+                outcome = run_session(session, Journal(step.record), runner, card.check, say)
+                after = capture(plan.device.uuid)
+            new = NewSession(
+                session.id, outcome, conditions, card.locked_clock_mhz, card.others, before, after
+            )
             record, samples = merge(known, new)
     write_samples(step.samples, samples)
     write_record(step.record, record)
@@ -157,8 +179,9 @@ def _last(step: TimeStep, say: Say) -> tuple[TimingRecord | None, list[Sample]]:
 
 @dataclass
 class _Card:
-    """The card while it is held."""
+    """The card while it is held. `lock` is the descriptor that holds it: a worker keeps it even if we are killed."""
 
+    lock: int
     monitor: Monitor
     policy: TimingPolicy
     say: Say
@@ -167,7 +190,9 @@ class _Card:
 
     def check(self) -> None:
         """Refuse or warn when another process uses the card."""
-        found = self.monitor.other_processes({os.getpid()}) or ()
+        deadline = time.monotonic() + SETTLE_S
+        while (found := self.monitor.other_processes({os.getpid()}) or ()) and time.monotonic() < deadline:
+            time.sleep(0.1)
         for process in found:
             text = f"{process.name or 'a process'} ({process.pid})"
             if self.policy.busy == "refuse":
@@ -182,10 +207,12 @@ class _Card:
 @contextmanager
 def _card(uuid: str, monitor: Monitor, policy: TimingPolicy, say: Say) -> Iterator[_Card]:
     """The card, locked for us, with clocks as they are asked for; all is given back however the block ends."""
-    with card_lock(uuid), _termination_raises(), contextlib.ExitStack() as stack:
+    if policy.lock_clocks is True:
+        raise UserError("config.yaml: timing.lock_clocks: true names no clock; give it in MHz, or false")
+    with card_lock(uuid) as lock, _termination_raises(), contextlib.ExitStack() as stack:
         if repaired := repair_clocks(monitor):
             say(repaired)
-        card = _Card(monitor, policy, say)
+        card = _Card(lock, monitor, policy, say)
         card.check()
         wanted = policy.lock_clocks
         if wanted is not False:
@@ -212,4 +239,3 @@ def _termination_raises() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGTERM, before)
-

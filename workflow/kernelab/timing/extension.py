@@ -21,9 +21,11 @@ def extension_due(
     """
     if policy.processes < 2:
         return False, "one process gives no interval"
-    verdict = _verdict_policy(policy)
+    verdict = VerdictPolicy.of_timing(policy)
     pairs = dict.fromkeys(pair for group in groups for pair in (*group.controls, *group.pairs))
-    estimates = [estimate(rounds, verdict) for pair in pairs if (rounds := pair_rounds(samples, session, pair).time)]
+    estimates = [
+        estimate(rounds, verdict) for pair in pairs if (rounds := pair_rounds(samples, session, pair).time)
+    ]
     if not estimates:
         return False, "nothing is compared"
     due = extension(estimates, verdict)
@@ -33,14 +35,6 @@ def extension_due(
 def interval(values: Sequence[float], policy: TimingPolicy) -> tuple[float, float]:
     """The 95% t interval of the mean of one value a process (at least two), narrower where a session was extended
     only as far as the first stage's spread allows."""
-    verdict = _verdict_policy(policy)
+    verdict = VerdictPolicy.of_timing(policy)
     found = estimate_medians(values, verdict, rounds=len(values))
     return found.log_mean - found.half_width, found.log_mean + found.half_width
-
-
-def _verdict_policy(policy: TimingPolicy) -> VerdictPolicy:
-    # One process in the first stage gives no variance; then all of them count as one stage.
-    first = policy.processes if policy.processes > 1 else policy.extend_to
-    return VerdictPolicy(
-        processes=max(2, first), extended_processes=max(2, policy.extend_to), extend_above=policy.half_width
-    )

@@ -35,9 +35,8 @@ class Gate:
         for key in {arm.build for arm in arms if arm.build}:
             record = self._build(key)
             if record.status == "ok":
-                codes = "".join(entry.sass_sha256 for _, entry in sorted(record.entries.items()))
                 cubin = (self._layout.build(key) / "kernel.cubin").resolve()
-                built[key] = BuiltArm(cubin=str(cubin), sass_sha256=hashlib.sha256(codes.encode()).hexdigest())
+                built[key] = BuiltArm(cubin=str(cubin), sass_sha256=machine_code(record))
         return built
 
     def refused(self, arms: Iterable[Arm]) -> dict[str, Refusal]:
@@ -62,3 +61,9 @@ class Gate:
 
     def _build(self, key: str) -> BuildRecord:
         return read_record(self._layout.build_record(key), BuildRecord, self._digests.build(key))
+
+
+def machine_code(build: BuildRecord) -> str:
+    """One hash for all entries of a build: what a session remembers of the code that it timed."""
+    codes = "".join(entry.sass_sha256 for _, entry in sorted(build.entries.items()))
+    return hashlib.sha256(codes.encode()).hexdigest()

@@ -6,7 +6,7 @@ controls are loaded twice, under a second name, and timed like any other arm.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -99,11 +99,23 @@ def _controls(names: Sequence[str], pairs: Sequence[Pair], ladder: bool) -> list
     return list(dict.fromkeys(base for base, _ in pairs if base not in varied)) or [names[0]]
 
 
+def bereft(pairs: Iterable[Pair], failed: Collection[str], *, ladder: bool) -> set[str]:
+    """The arms that are given up with the failed ones: their base failed, and no other comparison holds them.
+
+    A base that loses its arms is still worth its time, and so is a rung: a ladder has no base.
+    """
+    if ladder:
+        return set()
+    known, gone = list(pairs), set(failed)
+    held = {name for pair in known if not gone & set(pair) for name in pair}
+    return {arm for base, arm in known if base in gone} - held - gone
+
+
 def without(group: Group, failed: str) -> tuple[Group | None, tuple[str, ...]]:
     """A group after one of its members failed.
 
-    A failed reference leaves alone. A failed arm, under either of its names, takes its pairs along and the arms
-    that have no pair left; so a failed base of all comparisons ends the group. The controls are chosen anew.
+    A failed reference leaves alone. A failed arm, under either of its names, takes its pairs along and the arms that
+    are bereft by it; so a failed base of all comparisons ends the group. The controls are chosen anew.
 
     Returns:
         the group that goes on, or None; and the arms (not references) that are given up with the failed one.
@@ -113,10 +125,10 @@ def without(group: Group, failed: str) -> tuple[Group | None, tuple[str, ...]]:
     timed = [member.arm for member in group.members if member.role in ("base", "arm")]
     if lost.role == "reference":
         return _group(timed, references, group.pairs, group.ladder), ()
-    pairs = tuple(pair for pair in group.pairs if lost.arm not in pair)
-    compared = {name for pair in group.pairs for name in pair}
-    still = {name for pair in pairs for name in pair} | (set(timed) - compared - {lost.arm})
-    along = tuple(name for name in timed if name not in still and name != lost.arm)
-    if not still:
-        return None, along
-    return _group([name for name in timed if name in still], references, pairs, group.ladder), along
+    along = bereft(group.pairs, {lost.arm}, ladder=group.ladder)
+    left = [name for name in timed if name != lost.arm and name not in along]
+    given_up = tuple(name for name in timed if name in along)
+    if not left:
+        return None, given_up
+    pairs = tuple(pair for pair in group.pairs if pair[0] in left and pair[1] in left)
+    return _group(left, references, pairs, group.ladder), given_up

@@ -22,16 +22,14 @@ class Journal:
         self.folder = record.parent / f".{record.stem}.journal"
 
     def begin(self, key: str, most: int) -> list[ProcessResult]:
-        """The processes that a session of this key has already finished, in order; those of other keys are removed.
+        """The processes that a session of this key has already finished, in order.
+
+        Those of other keys stay: they may be of this very session, after the arm that will fail again has failed.
 
         Args:
             key: digest of all that the session's processes have in common.
             most: processes that the session may have.
         """
-        self.folder.mkdir(parents=True, exist_ok=True)
-        for path in self.folder.iterdir():
-            if not path.name.startswith(key):
-                path.unlink()
         found: list[ProcessResult] = []
         while len(found) < most:
             try:

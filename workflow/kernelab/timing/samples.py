@@ -81,7 +81,9 @@ def read_samples(path: Path) -> list[Sample]:
         with gzip.open(path, "rt", encoding="utf-8", newline="") as stream:
             rows = csv.reader(stream)
             if tuple(next(rows, ())) != COLUMNS:
-                raise UserError(f"{shown}: its columns are not those of this kernelab; delete it and run again")
+                raise UserError(
+                    f"{shown}: its columns are not those of this kernelab; delete it and run again"
+                )
             return [_sample(row) for row in rows]
     except FileNotFoundError:
         raise UserError(f"{shown}: not made yet; run snakemake {shown}") from None

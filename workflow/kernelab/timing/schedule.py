@@ -54,7 +54,9 @@ def round_visits(names: Sequence[str], strides: Mapping[str, int], number: int, 
     return forward + mirror
 
 
-def strides(times_ms: Mapping[str, float], anchor_ms: float, slow_factor: float, rounds: int) -> dict[str, int]:
+def strides(
+    times_ms: Mapping[str, float], anchor_ms: float, slow_factor: float, rounds: int
+) -> dict[str, int]:
     """How often each member takes part: every round, or every second, fourth, eighth ... one.
 
     A member more than `slow_factor` slower than the anchor sits out, in proportion. Strides are powers of two,

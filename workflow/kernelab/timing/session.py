@@ -39,8 +39,7 @@ class SessionOutcome:
     """What came of it.
 
     groups     what was timed to the end; empty where nothing could be
-    faults     per arm, why it was given up
-    abandoned  per arm, the failed arm that took it along
+    faults     per arm, how it failed
     extended, reason   of the extension
     """
 
@@ -48,7 +47,6 @@ class SessionOutcome:
     results: list[ProcessResult]
     samples: list[Sample]
     faults: dict[str, ArmFault]
-    abandoned: dict[str, str]
     extended: bool
     reason: str
 
@@ -70,19 +68,18 @@ def run_session(
     """
     groups = wanted.groups
     faults: dict[str, ArmFault] = {}
-    abandoned: dict[str, str] = {}
     while groups:
         try:
             results, samples, extended, reason = _processes(wanted, groups, journal, run, before, say)
         except ArmFault as fault:
-            groups = _give_up(groups, [fault], faults, abandoned, say)
+            groups = _give_up(groups, [fault], faults, say)
             continue
         wrong = {arm: note for result in results for arm, note in result.wrong.items()}
         if not wrong:
-            return SessionOutcome(groups, results, samples, faults, abandoned, extended, reason)
+            return SessionOutcome(groups, results, samples, faults, extended, reason)
         blamed = [ArmFault("wrong_result", note, arm) for arm, note in wrong.items()]
-        groups = _give_up(groups, blamed, faults, abandoned, say)
-    return SessionOutcome((), [], [], faults, abandoned, False, "")
+        groups = _give_up(groups, blamed, faults, say)
+    return SessionOutcome((), [], [], faults, False, "")
 
 
 def _processes(
@@ -138,21 +135,17 @@ def _give_up(
     groups: Sequence[Group],
     blamed: Sequence[ArmFault],
     faults: dict[str, ArmFault],
-    abandoned: dict[str, str],
     say: Say,
 ) -> tuple[Group, ...]:
-    """The groups without the members that failed; notes what failed and what went along."""
+    """The groups without the members that failed and those that they take along; notes what failed."""
     remaining = list(groups)
     for fault in blamed:
         arm = next(m.arm for group in groups for m in group.members if fault.member in (m.name, m.arm))
         faults[arm] = fault
-        if abandoned.pop(arm, ""):
-            continue  # it went along with one that was blamed before it
         for index, group in enumerate(remaining):
             if not any(member.name == arm for member in group.members):
                 continue
             shrunk, along = without(group, arm)
-            abandoned |= dict.fromkeys(along, arm)
             remaining[index : index + 1] = [] if shrunk is None else [shrunk]
             rest = f" and, with it, {', '.join(along)}" if along else ""
             say(f"{arm}: {fault.status}: {fault.note}; it is left out{rest}")

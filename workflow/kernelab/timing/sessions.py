@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from kernelab.records.timing import Conditions, Failure, SessionRecord, TimedPair, TimingRecord
-from kernelab.timing.groups import Pair
+from kernelab.timing.groups import Pair, bereft
 
 
 @dataclass(frozen=True)
@@ -32,39 +32,47 @@ def wanted_pairs(arms: Sequence[str], pairs: Iterable[Pair]) -> list[Pair]:
 
 
 def divide(
-    wanted: Sequence[Pair], digests: Mapping[str, str], conditions: Conditions, record: TimingRecord | None
+    arms: Sequence[str],
+    pairs: Iterable[Pair],
+    digests: Mapping[str, str],
+    conditions: Conditions,
+    record: TimingRecord | None,
+    *,
+    ladder: bool = False,
 ) -> Work:
-    """Which pairs a record still answers.
+    """Which pairs a record still answers, and which are to be timed.
 
     A pair is kept where a session timed both arms in one group, as they are now (equal digests) and under conditions
     as they are now; the newest such session counts. Whatever is timed again forms a new session, since ratios never
     cross sessions.
 
     Args:
-        wanted: from `wanted_pairs`.
+        arms: by name, that can be timed.
+        pairs: (base, arm) of each comparison.
         digests: per arm, of everything that its time depends on but the conditions.
         conditions: of this run, as far as they are known before it starts (see `same_conditions`).
         record: of the last run, or None.
+        ladder: see groups.bereft.
     """
+    pairs = list(pairs)
     if record is None:
-        return Work((), (), tuple(wanted))
-    failed = [
+        return Work((), (), tuple(wanted_pairs(arms, pairs)))
+    failed = tuple(
         failure
         for failure in record.failures
         if digests.get(failure.arm) == failure.digest and same_conditions(failure.conditions, conditions)
-    ]
+    )
     hopeless = {failure.arm for failure in failed}
+    hopeless |= bereft(pairs, hopeless, ladder=ladder)
     kept: list[TimedPair] = []
     todo: list[Pair] = []
-    for pair in wanted:
-        if hopeless & set(pair):
-            continue
+    for pair in wanted_pairs([arm for arm in arms if arm not in hopeless], pairs):
         session = next((s for s in reversed(record.sessions) if _holds(s, pair, digests, conditions)), None)
         if session is not None:
             kept.append(TimedPair(base=pair[0], arm=pair[1], session=session.id))
         else:
             todo.append(pair)
-    return Work(tuple(kept), tuple(failed), tuple(todo))
+    return Work(tuple(kept), failed, tuple(todo))
 
 
 def same_conditions(one: Conditions, other: Conditions) -> bool:

@@ -17,7 +17,7 @@ from pydantic import ValidationError
 
 from kernelab.errors import UserError
 from kernelab.timing.faults import ArmFault
-from kernelab.timing.job import Announcement, Fault, Job, ProcessResult
+from kernelab.timing.job import BROKEN_EXIT, FAULT_EXIT, Announcement, Fault, Job, ProcessResult
 
 GRACE_S = 15.0
 """Beyond a limit that the worker should have kept by itself."""
@@ -37,12 +37,15 @@ def worker_command() -> list[str]:
     return [sys.executable, "-m", "kernelab.timing.worker"]
 
 
-def run_process(job: Job, command: Sequence[str] | None = None) -> ProcessResult:
+def run_process(
+    job: Job, command: Sequence[str] | None = None, *, inherited: Sequence[int] = ()
+) -> ProcessResult:
     """Run one fresh process to its end.
 
     Args:
         job: what it is to do.
         command: in place of the worker's own.
+        inherited: descriptors that it keeps open, such as the card's lock.
 
     Raises:
         ArmFault: an arm failed, hung (it is killed), or took the process down.
@@ -50,7 +53,10 @@ def run_process(job: Job, command: Sequence[str] | None = None) -> ProcessResult
     """
     result = Path(job.result)
     result.unlink(missing_ok=True)
-    with TemporaryFile() as errors, _running(command or worker_command(), errors.fileno()) as process:
+    with (
+        TemporaryFile() as errors,
+        _running(command or worker_command(), errors.fileno(), inherited) as process,
+    ):
         assert process.stdin is not None
         with contextlib.suppress(BrokenPipeError):
             process.stdin.write(job.model_dump_json().encode())
@@ -59,6 +65,8 @@ def run_process(job: Job, command: Sequence[str] | None = None) -> ProcessResult
         code = _reap(process)
         errors.seek(0)
         words = errors.read()[-TAIL:].decode(errors="replace").strip()
+        if code not in (0, FAULT_EXIT, BROKEN_EXIT):
+            print(words, file=sys.stderr)  # an error of ours: its trace belongs in the log
         last = words.splitlines()[-1] if words else "it said nothing"
         if fault is not None:
             raise fault
@@ -70,7 +78,9 @@ def run_process(job: Job, command: Sequence[str] | None = None) -> ProcessResult
 
 
 @contextlib.contextmanager
-def _running(command: Sequence[str], errors: int) -> Iterator[subprocess.Popen[bytes]]:
+def _running(
+    command: Sequence[str], errors: int, inherited: Sequence[int]
+) -> Iterator[subprocess.Popen[bytes]]:
     """The process, which never outlives the block."""
     package = str(Path(__file__).resolve().parents[2])
     path = os.pathsep.join([package, *filter(None, [os.environ.get("PYTHONPATH")])])
@@ -82,6 +92,7 @@ def _running(command: Sequence[str], errors: int) -> Iterator[subprocess.Popen[b
         stderr=errors,
         env=environment,
         start_new_session=True,
+        pass_fds=inherited,
     )
     try:
         yield process
@@ -107,7 +118,9 @@ def _watch(process: subprocess.Popen[bytes]) -> tuple[ArmFault | None, str]:
             if not said.member:
                 what = f"a worker hung at '{said.step}' for {said.limit_s:g} s"
                 raise UserError(f"timing: {what}; does nvidia-smi answer?") from None
-            return ArmFault("timeout", f"{said.step}: not done after {said.limit_s:g} s", said.member), said.member
+            return ArmFault(
+                "timeout", f"{said.step}: not done after {said.limit_s:g} s", said.member
+            ), said.member
         if line is None:
             return None, said.member
         if (heard := _parse(line)) is None:
@@ -148,4 +161,6 @@ def _kill(process: subprocess.Popen[bytes]) -> None:
     try:
         process.wait(REAP_S)
     except subprocess.TimeoutExpired:
-        raise UserError(f"the worker {process.pid} cannot be killed: the driver holds it; the GPU may need a reset") from None
+        raise UserError(
+            f"the worker {process.pid} cannot be killed: the driver holds it; the GPU may need a reset"
+        ) from None

@@ -32,8 +32,7 @@ def main() -> None:
     """Do the job on standard input; exits 0, FAULT_EXIT (an arm failed) or BROKEN_EXIT (the machine did)."""
     progress = PipeProgress(os.dup(1))
     os.dup2(2, 1)
-    # An orphan would hold the card after its parent was killed.
-    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    die_with_the_parent()
     job = Job.model_validate_json(sys.stdin.buffer.read())
     progress.announce("start", "", START_LIMIT_S)
     try:
@@ -46,6 +45,11 @@ def main() -> None:
         leave(BROKEN_EXIT)
     write_text(Path(job.result), result.model_dump_json())
     leave(0)
+
+
+def die_with_the_parent() -> None:
+    """Be killed when the parent is: an orphan would hold the card."""
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def leave(code: int) -> None:
@@ -98,7 +102,7 @@ def run(job: Job, progress: PipeProgress) -> ProcessResult:
                 multiprocessors=session.multiprocessors,
                 fp32_lanes=fp32_lanes(session.arch),
                 l2_bytes=session.l2_bytes,
-                memory_clock_mhz=monitor.reading().memory_clock_mhz,
+                memory_clock_mhz=limits.max_memory_clock_mhz,
                 memory_bus_bits=memory_bus_bits(session),
                 max_sm_clock_mhz=limits.max_sm_clock_mhz,
                 power_limit_w=limits.power_limit_w,

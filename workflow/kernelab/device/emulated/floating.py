@@ -22,12 +22,12 @@ _ARITY = {"add": 2, "sub": 2, "mul": 2, "fma": 3, "mad": 3, "div": 2, "min": 2, 
 def _ieee_min(x, y):
     """fmin: the number where one operand is NaN; -0 counts below +0."""
     result = np.fmin(x, y)
-    return np.where((x == y) & np.signbit(y), y, result)
+    return np.where(x == y, np.where(np.signbit(x), x, y), result)
 
 
 def _ieee_max(x, y):
     result = np.fmax(x, y)
-    return np.where((x == y) & ~np.signbit(y), y, result)
+    return np.where(x == y, np.where(np.signbit(x), y, x), result)
 
 
 def _in_double(function: Callable) -> Callable:

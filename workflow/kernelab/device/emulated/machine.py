@@ -166,8 +166,6 @@ class Machine:
             if polls > _POLLING_PATIENCE or streak > _PATIENCE:
                 others = sorted(self.runnable)
                 current = others[(others.index(current) + 1) % len(others)]
-                if polls > 4 * _POLLING_PATIENCE and self.run.several:
-                    return False
                 streak = 0
             lanes = self._pop(current)
             while True:
@@ -180,11 +178,14 @@ class Machine:
                     step(self, lanes)
                 self.run.tally(self, segment, lanes)
                 streak += 1
-                polls = polls + 1 if segment.polls else 0
+                polls = 0 if segment.stores else polls + segment.polls
                 follow = self._finish(segment, lanes)
                 if follow is None:
                     break
                 current, lanes = follow
+                if polls > 4 * _POLLING_PATIENCE and self.run.several:
+                    self._push_whole(current, lanes)
+                    return False
                 if self.runnable and (
                     self.run.shuffled or min(self.runnable) <= current or streak > _PATIENCE
                     or polls > _POLLING_PATIENCE
@@ -193,6 +194,8 @@ class Machine:
                     break
             if not self.runnable:
                 self._settle()
+            elif polls > 4 * _POLLING_PATIENCE and self.run.several:
+                return False
         self.finished = True
         return True
 

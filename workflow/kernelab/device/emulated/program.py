@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from .decode import decode
-from .decoded import Context, Decoded, Layout, Rows, Step
+from .decoded import WRITE, Context, Decoded, Layout, Rows, Step
 from .errors import EmulationError
 from .grouping import Allocator, arrange, group, lasting_registers
 from .inline import inlined
@@ -34,7 +34,8 @@ class Segment:
     guard: Reader | None
     guard_negated: bool
     index: Reader | None
-    polls: bool
+    polls: bool  # reads memory that others may change while it waits
+    stores: bool
 
 
 @dataclass(slots=True)
@@ -150,7 +151,7 @@ def _segment(
     members = [*body, *([end] if end is not None else [])]
     mix = Counter(d.instruction.opcode for d in members)
     return Segment(number, steps, end, targets, len(members), dict(mix), guard_reader, negated, index,
-                   any(_polls(d) for d in members))
+                   any(_polls(d) for d in members), any(d.order == WRITE for d in body))
 
 
 def _guarded(step: Step, read: Reader, negated: bool) -> Step:

@@ -1,0 +1,81 @@
+// A warp tile of 64 x 8*TN whose lanes are interleaved: a thread's outputs are TM/4 x TN/4 squares of 4 x 4, spread over it.
+//
+// The 32 lanes stand 4 high and 8 wide, and a square of theirs is 16 x 32. Lanes are numbered so that any 8 consecutive
+// ones, which a 16-byte load serves at a time, ask for 4 quads of A and 2 of B: few different words, all in different banks.
+// Rows of a thread: lane_row() + 0..3, + 16..19, + 32..35, ...; columns: lane_col() + 0..3, + 32..35, ...
+// Needs TM and TN; FFMA_ORDER is off unless the kernel has it.
+#pragma once
+#include "epilogue.cuh"
+
+#ifndef FFMA_ORDER
+#define FFMA_ORDER 0
+#endif
+
+static_assert(TM == 16 && TN % 4 == 0, "a warp tile is 64 rows high, and loads take four floats");
+
+constexpr int WARP_M = 4 * TM;
+constexpr int WARP_N = 8 * TN;
+
+typedef float Accumulators[TM][TN];
+
+__device__ __forceinline__ int lane_row()
+{
+    return (threadIdx.x >> 1 & 3) * 4;
+}
+
+__device__ __forceinline__ int lane_col()
+{
+    return ((threadIdx.x & 1) | (threadIdx.x >> 3 & 3) << 1) * 4;
+}
+
+// Distance of output m or n of a thread from its first.
+__device__ __forceinline__ constexpr int row_offset(int m)
+{
+    return m / 4 * 16 + m % 4;
+}
+
+__device__ __forceinline__ constexpr int col_offset(int n)
+{
+    return n / 4 * 32 + n % 4;
+}
+
+// The column that the n-th FFMA of row m works on. FFMA_ORDER 1 is the serpentine: every other row runs backwards, so two
+// FFMAs in a row always share an operand, which the register file then need not deliver twice.
+__device__ __forceinline__ constexpr int ffma_column(int m, int n)
+{
+    return FFMA_ORDER == 1 && m % 2 == 1 ? TN - 1 - n : n;
+}
+
+__device__ __forceinline__ void multiply(Accumulators &acc, const float *a, const float *b)
+{
+    #pragma unroll
+    for (int m = 0; m < TM; m++)
+        #pragma unroll
+        for (int n = 0; n < TN; n++)
+            acc[m][ffma_column(m, n)] += a[m] * b[ffma_column(m, n)];
+}
+
+// The thread's outputs, rows x cols of which lie inside the C that is left from here on; row and col are those of the first.
+template <bool GUARDED, Beta BETA>
+__device__ __forceinline__ void store_accumulators(const Accumulators &acc, float *C, int N, int row, int col, int rows,
+                                                   int cols, float alpha, float beta)
+{
+    #pragma unroll
+    for (int m = 0; m < TM; m++)
+        #pragma unroll
+        for (int n = 0; n < TN; n += 4)
+            store_row<GUARDED, BETA, 4>(C, N, row + row_offset(m), col + col_offset(n), &acc[m][n], alpha, beta, rows, cols);
+}
+
+// The same where N is a multiple of 4, so that a quad of columns is inside or outside as a whole.
+__device__ __forceinline__ void store_quads(const Accumulators &acc, float *C, int M, int N, int row, int col, float alpha,
+                                            float beta)
+{
+    float *c = C + (size_t)row * N + col;
+    #pragma unroll
+    for (int m = 0; m < TM; m++)
+        #pragma unroll
+        for (int n = 0; n < TN; n += 4)
+            if (row + row_offset(m) < M && col + col_offset(n) < N)
+                store4<BETA_RUNTIME>(c + (size_t)row_offset(m) * N + col_offset(n), &acc[m][n], alpha, beta);
+}

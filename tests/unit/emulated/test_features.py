@@ -1,0 +1,284 @@
+"""What kernels are made of besides arithmetic: control flow, warps, atomics, memories, calls."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from kernelab.device.emulated import EmulationError, GlobalMemory, Launch, UnsupportedInstruction, emulate, parse_ptx
+
+K = 'extern "C" __global__ void '
+T = np.arange(64)
+
+
+def out(count: int = 64, dtype: type = np.int32) -> np.ndarray:
+    return np.zeros(count, dtype)
+
+
+def check(run, body: str, wanted, *, block=(64,), grid=(1,), dtype=np.int32, seeds=(0, 1), count=None, **arguments):
+    """Run a body that fills `int* C` and compare, for several orders of the warps."""
+    kind = {np.int32: "int", np.uint32: "unsigned", np.float32: "float", np.float64: "double"}[dtype]
+    names = "".join(
+        f", {'float' if v.dtype == np.float32 else 'int'}* {n}" if isinstance(v, np.ndarray) else f", int {n}"
+        for n, v in arguments.items()
+    )
+    before, _, after = body.rpartition("@@")
+    source = f"{before}\n{K}k({kind}* C{names}) {{ const int t = threadIdx.x; {after} }}"
+    wanted = np.asarray(wanted)
+    for seed in seeds:
+        ran = run(source, grid, block, {"C": np.zeros(count or wanted.size, dtype), **arguments}, order_seed=seed)
+        assert [str(h) for h in ran.result.hazards] == []
+        np.testing.assert_array_equal(ran["C"], wanted.astype(dtype).ravel())
+    return ran
+
+
+def test_divergence_meets_again(run):
+    wanted = np.where(T % 3 == 0, T * 2, np.where(T % 5 == 0, T + 100, -T)) + 1
+    check(run, """int v; if (t % 3 == 0) v = t * 2; else if (t % 5 == 0) { v = t + 100; } else v = -t;
+      C[t] = v + 1;""", wanted)
+
+
+def test_loops_of_different_lengths(run):
+    wanted = [sum(range(t)) if t % 2 else t for t in range(64)]
+    check(run, "int s = 0; if (t % 2) for (int i = 0; i < t; i++) s += i; else s = t; C[t] = s;", wanted)
+
+
+def test_switch_becomes_an_indexed_branch(run):
+    cases = "".join(f"case {i}: C[t] = {i * i - 7} * where[t]; break;" for i in range(8))
+    where = np.arange(64, dtype=np.int32)
+    wanted = [(i % 11) ** 2 - 7 if i % 11 < 8 else -1 for i in range(64)]
+    check(run, f"switch (t % 11) {{ {cases} default: C[t] = -1; return; }} C[t] /= max(where[t], 1);",
+          [w if w == -1 and i % 11 >= 8 else 0 if i == 0 else w for i, w in enumerate(wanted)], where=where)
+
+
+def test_shuffles(run):
+    x = T % 32
+    check(run, "C[t] = __shfl_sync(~0u, t, 5);", T - x + 5)
+    check(run, "C[t] = __shfl_up_sync(~0u, t, 3);", np.where(x >= 3, T - 3, T))
+    check(run, "C[t] = __shfl_down_sync(~0u, t, 3);", np.where(x < 29, T + 3, T))
+    check(run, "C[t] = __shfl_xor_sync(~0u, t, 9);", T ^ 9)
+    check(run, "C[t] = __shfl_xor_sync(~0u, t, 4, 8);", T ^ 4)
+    check(run, "C[t] = __shfl_sync(~0u, t, 3, 8);", T // 8 * 8 + 3)
+    check(run, "C[t] = __shfl_down_sync(~0u, t, 3, 8);", np.where(T % 8 < 5, T + 3, T))
+    check(run, "double v = t; C[t] = (int)(2 * __shfl_xor_sync(~0u, v, 1));", 2 * (T ^ 1))
+
+
+def test_warp_reduction_by_shuffles(run):
+    ran = check(run, "int v = t; for (int s = 16; s; s /= 2) v += __shfl_xor_sync(~0u, v, s); C[t] = v;",
+                np.where(T < 32, 496, 496 + 1024))
+    assert ran.result.advice == []
+
+
+def test_shuffle_inside_a_divergent_branch(run):
+    wanted = np.where(T % 32 < 16, T ^ 1, T * 10)
+    check(run, "int v = t * 10; if (t % 32 < 16) v = __shfl_xor_sync(0xffffu, t, 1); C[t] = v;", wanted)
+
+
+def test_votes_and_matches(run):
+    check(run, "C[t] = __ballot_sync(~0u, t % 3 == 0);", [
+        sum(1 << i for i in range(32) if (i + 32 * (t // 32)) % 3 == 0) for t in range(64)], dtype=np.uint32)
+    check(run, "C[t] = __any_sync(~0u, t == 40) * 2 + __all_sync(~0u, t < 32);", np.where(T < 32, 1, 2))
+    check(run, "C[t] = __match_any_sync(~0u, t % 4);", [0x11111111 << t % 4 for t in range(64)], dtype=np.uint32)
+    check(run, "int p; C[t] = __match_all_sync(~0u, t / 32, &p); C[t] += p;", [0] * 64, dtype=np.uint32)
+    check(run, "C[t] = __popc(__activemask()); if (t % 2) C[t] = __popc(__activemask());", 32 - 16 * (T % 2), seeds=(0,))
+
+
+def test_redux(run):
+    check(run, "C[t] = __reduce_add_sync(~0u, t) - __reduce_min_sync(~0u, t) + __reduce_max_sync(~0u, -t);",
+          np.where(T < 32, 496, 1520 - 32 - 32))
+    check(run, "C[t] = __reduce_xor_sync(~0u, (unsigned)t) + __reduce_or_sync(~0u, (unsigned)t);", np.where(T < 32, 31, 63))
+
+
+@pytest.mark.parametrize(("name", "start", "wanted"), [
+    ("atomicAdd(p, t)", 5, 5 + 2016), ("atomicSub(p, 1)", 5, -59), ("atomicMax(p, t)", 9, 63), ("atomicMin(p, t)", 9, 0),
+    ("atomicAnd(p, ~(1 << (t % 32)))", -1, 0), ("atomicOr(p, 1 << (t % 8))", 0, 255),
+    ("atomicXor(p, t)", 0, 0), ("atomicInc((unsigned*)p, 9u)", 0, 4), ("atomicDec((unsigned*)p, 9u)", 0, 6),
+])
+@pytest.mark.parametrize("where", ["global", "shared"])
+def test_atomics(run, name, start, wanted, where):
+    if where == "global":
+        body = f"{name.replace('p,', 'C,').replace('*)p', '*)C')};"
+        ran = run(f"{K}k(int* C) {{ const int t = threadIdx.x; {body} }}", (1,), (64,), {"C": np.full(1, start, np.int32)})
+    else:
+        body = f"""__shared__ int one; int* p = &one; if (t == 0) one = {start}; __syncthreads(); {name};
+          __syncthreads(); if (t == 0) C[0] = one;"""
+        ran = run(f"{K}k(int* C) {{ const int t = threadIdx.x; {body} }}", (1,), (64,), {"C": out(1)})
+    assert [str(h) for h in ran.result.hazards] == []
+    assert ran["C"].tolist() == [wanted]
+
+
+def test_atomics_return_every_old_value_once(run):
+    source = K + "k(int* C, int* n) { C[atomicAdd(n, 1)] = threadIdx.x; }"
+    ran = run(source, (1,), (64,), {"C": out(), "n": out(1)}, uninitialised=("C",), order_seed=3)
+    assert sorted(ran["C"].tolist()) == list(range(64))
+
+
+def test_compare_and_swap_and_floats(run):
+    source = K + """k(float* sum, double* wide, int* tickets) {
+      atomicAdd(sum, 0.5f); atomicAdd(wide, (double)threadIdx.x);
+      int old = *(volatile int*)tickets, seen;
+      do { seen = old; old = atomicCAS(tickets, seen, seen + 3); } while (old != seen);
+    }"""
+    ran = run(source, (2,), (64,), {"sum": out(1, np.float32), "wide": out(1, np.float64), "tickets": out(1)})
+    assert [str(h) for h in ran.result.hazards] == []
+    assert (ran["sum"][0], ran["wide"][0], ran["tickets"][0]) == (64.0, 2 * 2016.0, 3 * 128)
+
+
+def test_spin_lock_between_blocks(run):
+    source = K + """k(int* lock, int* count) {
+      if (threadIdx.x == 0) {
+        while (atomicCAS(lock, 0, 1) != 0) {}
+        __threadfence(); *count += 1; __threadfence();
+        atomicExch(lock, 0);
+      }
+    }"""
+    for seed in (0, 1, 2):
+        ran = run(source, (40,), (32,), {"lock": out(1), "count": out(1)}, order_seed=seed)
+        assert [str(h) for h in ran.result.hazards] == []
+        assert ran["count"].tolist() == [40]
+
+
+def test_waiting_for_a_later_block(run):
+    """Block 0 waits for the last block, thousands of lanes later: cohorts must take turns."""
+    source = K + """k(volatile int* flag, int* C) {
+      if (blockIdx.x == 0 && threadIdx.x == 0) { while (flag[0] == 0) {} __threadfence(); C[0] = C[1]; }
+      if (blockIdx.x == gridDim.x - 1 && threadIdx.x == 0) { C[1] = 7; __threadfence(); flag[0] = 1; }
+    }"""
+    ran = run(source, (64,), (1024,), {"flag": out(1), "C": out(2)})
+    assert [str(h) for h in ran.result.hazards] == []
+    assert ran["C"].tolist() == [7, 7]
+
+
+def test_barrier_reductions(run):
+    check(run, "C[t] = __syncthreads_count(t % 3 == 0) * 100 + __syncthreads_or(t == 50) * 10 + __syncthreads_and(t < 64);",
+          [22 * 100 + 11] * 64)
+
+
+def test_early_exit_does_not_block_a_barrier(run):
+    source = K + """k(int* C) {
+      __shared__ int s[64];
+      if (threadIdx.x >= 40) return;
+      s[threadIdx.x] = threadIdx.x;
+      __syncthreads();
+      C[threadIdx.x] = s[39 - threadIdx.x];
+    }"""
+    ran = run(source, (3,), (64,), {"C": out(40)}, detect_races=False)
+    assert ran["C"].tolist() == list(range(39, -1, -1))
+    assert ran.result.status == "ok"
+    assert any("exited" in text for text in ran.result.advice)
+
+
+def test_blocks_that_leave_early_are_legal(run):
+    source = K + """k(int* C, int n) {
+      __shared__ int s[32];
+      if (blockIdx.x * 32 >= n) return;
+      s[threadIdx.x] = threadIdx.x; __syncthreads();
+      C[blockIdx.x * 32 + threadIdx.x] = s[31 - threadIdx.x];
+    }"""
+    ran = run(source, (5,), (32,), {"C": out(64), "n": 64})
+    assert ran.result.hazards == []
+    assert ran.result.advice == []
+    assert ran["C"].tolist() == [*range(31, -1, -1)] * 2
+
+
+def test_memories(run):
+    body = """__constant__ int table[4] = {10, 20, 30, 40}; __device__ int counter = 5; __device__ float ones[3] = {1.f, 2.5f};
+      @@ __shared__ short half_words[64]; int mine[8];
+      for (int i = 0; i < 8; i++) mine[i] = i * t;
+      half_words[t] = (short)-t; __syncthreads();
+      C[t] = table[t % 4] + mine[t % 8] + half_words[63 - t] + counter + (int)(2 * ones[1]);"""
+    check(run, body, np.array([10, 20, 30, 40])[T % 4] + T % 8 * T - (63 - T) + 5 + 5)
+
+
+def test_device_variable_keeps_its_value_over_launches(run):
+    from conftest import compiled
+
+    module = compiled("__device__ int n = 3; " + K + "k(int* C) { if (threadIdx.x == 0) C[0] = ++n; }")
+    memory = GlobalMemory()
+    address = memory.allocate("C", out(1))
+    for wanted in (4, 5):
+        emulate(module, Launch("k", (1, 1, 1), (32, 1, 1), [address]), memory)
+        assert memory.read("C").tolist() == [wanted]
+
+
+def test_calls_that_are_not_inlined(run):
+    body = """__noinline__ __device__ int triple(int x) { if (x > 40) return x; return 3 * x; }
+      __noinline__ __device__ float mix(float a, int b, double c) { return a + triple(b) * (float)c; }
+      @@ C[t] = triple(t) + (int)mix(0.5f, t, 2.0);"""
+    x = np.where(T > 40, T, 3 * T)
+    check(run, body, x + (0.5 + x * 2.0).astype(int))
+
+
+def test_generic_pointers_to_all_memories(run):
+    body = """__noinline__ __device__ int first(const int* p) { return p[0]; }
+      @@ __shared__ int s[64]; int mine[4] = {t, t + 1, t + 2, t + 3}; s[t] = 100 * t; C[t] = 1; __syncthreads();
+      const int* p = t % 3 == 0 ? &s[t] : t % 3 == 1 ? &mine[t % 4] : &C[t]; C[t] = first(p);"""
+    check(run, body, np.where(T % 3 == 0, 100 * T, np.where(T % 3 == 1, T + T % 4, 1)))
+
+
+def test_three_dimensional_launch(run):
+    source = K + """k(int* C) {
+      int b = blockIdx.x + gridDim.x * (blockIdx.y + gridDim.y * blockIdx.z);
+      int t = threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z);
+      C[b * blockDim.x * blockDim.y * blockDim.z + t] = b * 1000 + t;
+    }"""
+    ran = run(source, (2, 3, 2), (5, 3, 2), {"C": out(360)}, uninitialised=("C",))
+    assert ran.result.hazards == []
+    assert ran["C"].tolist() == [b * 1000 + t for b in range(12) for t in range(30)]
+
+
+def test_inline_assembly_with_scopes_and_labels(run):
+    body = """int v; asm volatile("{ .reg .pred p; .reg .b32 n; mov.b32 n, 0;\\n again: add.s32 n, n, 1;"
+      " setp.lt.s32 p, n, %1; @p bra again; @!p bra done; mov.b32 n, 99;\\n done: mov.b32 %0, n; }" : "=r"(v) : "r"(t));
+      asm volatile("{ .reg .pred p; setp.eq.s32 p, %1, 7; @p mov.b32 %0, -1; }" : "+r"(v) : "r"(t)); C[t] = v;"""
+    check(run, body, np.where(T == 7, -1, np.maximum(T, 1)))
+
+
+def test_half_precision_through_assembly(run):
+    body = """unsigned short h; float f; asm("cvt.rn.f16.f32 %0, %1;" : "=h"(h) : "f"(t * 0.25f));
+      asm("fma.rn.f16 %0, %0, %0, %0;" : "+h"(h)); asm("cvt.f32.f16 %0, %1;" : "=f"(f) : "h"(h)); C[t] = f;"""
+    x = (T * 0.25).astype(np.float16).astype(np.float64)
+    check(run, body, (x * x + x).astype(np.float16), dtype=np.float32)
+
+
+def test_sequence_of_launches_shares_memory(run):
+    from conftest import compiled
+
+    module = compiled("""extern "C" __global__ void fill(int* W) { W[threadIdx.x] = threadIdx.x * 2; }
+      extern "C" __global__ void use(const int* W, int* C) { C[threadIdx.x] = W[63 - threadIdx.x]; }""")
+    memory = GlobalMemory()
+    w = memory.allocate("W", out(), initialised=False)
+    c = memory.allocate("C", out(), initialised=False)
+    first = emulate(module, Launch("fill", (1, 1, 1), (64, 1, 1), [w]), memory)
+    second = emulate(module, Launch("use", (1, 1, 1), (64, 1, 1), [w, c]), memory)
+    assert first.hazards == second.hazards == []
+    assert memory.read("C").tolist() == [2 * (63 - t) for t in range(64)]
+    first.counters.merge(second.counters)
+    assert first.counters.summary()["global_store_requests"] == 4
+
+
+@pytest.mark.parametrize(("text", "message"), [
+    ("hello", "unfinished statement"), (".version 8.5\n", "no .entry"), (".visible .entry k() {", "cut short"),
+])
+def test_text_that_is_not_ptx(text, message):
+    with pytest.raises(EmulationError, match=message):
+        parse_ptx(text)
+
+
+def test_unsupported_instruction_names_itself_and_its_line():
+    text = ".version 8.5\n.target sm_86\n.visible .entry k()\n{\n\t.reg .b32 %r<4>;\n\tfrobnicate.b32 %r1, %r2;\n\tret;\n}\n"
+    with pytest.raises(UnsupportedInstruction, match=r"PTX line 6.*frobnicate\.b32") as caught:
+        emulate(parse_ptx(text), Launch("k", (1, 1, 1), (32, 1, 1)), GlobalMemory())
+    assert (caught.value.instruction, caught.value.line) == ("frobnicate.b32", 6)
+
+
+@pytest.mark.parametrize(("grid", "block", "arguments", "message"), [
+    ((1, 1, 1), (2048, 1, 1), [0], "cannot be launched"), ((1, 1, 1), (256, 1, 1), [0], "launch bounds"),
+    ((1, 1, 1), (64, 1, 1), [], "0 arguments for 1"), ((0, 1, 1), (64, 1, 1), [0], "cannot be launched"),
+])
+def test_launches_that_the_hardware_refuses(grid, block, arguments, message):
+    from conftest import compiled
+
+    module = compiled('extern "C" __global__ void __launch_bounds__(128) k(int* C) { C[threadIdx.x] = 1; }')
+    with pytest.raises(EmulationError, match=message):
+        emulate(module, Launch("k", grid, block, arguments), GlobalMemory())
