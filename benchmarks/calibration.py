@@ -22,9 +22,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from kernelab.compare.verdict import Comparison, Kind, Note, Session, Verdict, judge
 from kernelab.statistics.estimate import Estimate, estimate_medians, extension, student_quantile
 from kernelab.statistics.policy import QUICK, VerdictPolicy
-from kernelab.compare.verdict import Comparison, Kind, Note, Session, Verdict, judge
 
 Array = NDArray[np.float64]
 

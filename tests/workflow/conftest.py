@@ -156,13 +156,17 @@ class Project:
         # The copy of the package runs, not the one that runs these tests.
         environment = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"} | (env or {})
         return Run(
-            subprocess.run(command, cwd=self.root, capture_output=True, text=True, timeout=300, env=environment)
+            subprocess.run(
+                command, cwd=self.root, capture_output=True, text=True, timeout=300, env=environment
+            )
         )
 
     def kernelab(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         environment = os.environ | {"PYTHONPATH": str(self.root / "workflow")}
         command = [sys.executable, "-m", "kernelab", *arguments]
-        return subprocess.run(command, cwd=self.root, capture_output=True, text=True, timeout=120, env=environment)
+        return subprocess.run(
+            command, cwd=self.root, capture_output=True, text=True, timeout=120, env=environment
+        )
 
 
 def _jobs(output: str) -> list[Job]:
@@ -172,7 +176,11 @@ def _jobs(output: str) -> list[Job]:
         found = re.match(r"(?:\[.*?\]\n)?(?:local)?rule (\w+):", block)
         if found and found[1] != "all":
             wildcards = re.search(r"^ +wildcards: (.*)$", block.split("\n\n")[0], re.MULTILINE)
-            values = [part.partition("=")[2] for part in re.split(r", (?=\w+=)", wildcards[1])] if wildcards else []
+            values = (
+                [part.partition("=")[2] for part in re.split(r", (?=\w+=)", wildcards[1])]
+                if wildcards
+                else []
+            )
             # kernel=left, variant=UNROLL=2: the wildcard's own name ends at the first '='.
             jobs.append((found[1], " ".join(values)))
     return jobs

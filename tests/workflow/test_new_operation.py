@@ -31,10 +31,10 @@ kernels:
       BLOCK: {type: int, default: 256, levels: [64, 256], about: threads per block, controls: [grid, block]}
     launches: [{entry: saxpy, grid: "ceil_div(n, BLOCK)", block: BLOCK}]
 """
-OPERATION = '''\
+OPERATION = """\
 def reference(problem, arrays):
     return {"z": problem["a"] * arrays["x"].astype("float64") + arrays["y"]}
-'''
+"""
 SOURCE = """\
 #ifndef BLOCK
 #define BLOCK 256
@@ -54,18 +54,27 @@ EXPERIMENT = """\
 
 
 def rows_of(project: Project, experiment: str) -> list[dict[str, str]]:
-    return [row for row in csv.DictReader(io.StringIO(project.read("results/table.csv"))) if row["experiment"] == experiment]
+    return [
+        row
+        for row in csv.DictReader(io.StringIO(project.read("results/table.csv")))
+        if row["experiment"] == experiment
+    ]
 
 
 def test_adding_one(project: Project) -> None:
     project.write("kernels/saxpy/kernels.yaml", CATALOGUE)
     project.write("kernels/saxpy/operation.py", OPERATION)
     project.write("kernels/saxpy/saxpy.cu", SOURCE)
-    config = project.read("config.yaml").replace("problems:\n", "problems:\n  million: {n: 1000000, a: 3.0}\n")
+    config = project.read("config.yaml").replace(
+        "problems:\n", "problems:\n  million: {n: 1000000, a: 3.0}\n"
+    )
     project.write("config.yaml", config + EXPERIMENT)
     run = project.snakemake()
     assert run.status == 0, run.output
-    assert {job for job in run.jobs if job[0] == "build"} == {("build", "saxpy default"), ("build", "saxpy BLOCK=64")}
+    assert {job for job in run.jobs if job[0] == "build"} == {
+        ("build", "saxpy default"),
+        ("build", "saxpy BLOCK=64"),
+    }
     rows = rows_of(project, "block")
     assert [(row["kernel"], row["level"], row["correct"], row["problem"]) for row in rows] == [
         ("saxpy", "64", "true", "million"),

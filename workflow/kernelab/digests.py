@@ -53,7 +53,9 @@ class Digests:
     @cached_property
     def toolchains(self) -> dict[str, str]:
         """The fingerprints of every toolchain that the plan uses."""
-        return {name: self.toolchain(name) for name in sorted({b.toolchain for b in self._plan.builds.values()})}
+        return {
+            name: self.toolchain(name) for name in sorted({b.toolchain for b in self._plan.builds.values()})
+        }
 
     def build(self, key: str) -> str:
         """The digest of a build: tokens of its sources, macros, options, architecture and toolchain."""
@@ -82,7 +84,9 @@ class Digests:
         """
         operation, what = self._what(key)
         plan = self._plan
-        problems = plan.operations[operation].operation.checks if problem == SMALL else plan.problems[problem].values
+        problems = (
+            plan.operations[operation].operation.checks if problem == SMALL else plan.problems[problem].values
+        )
         return settings_digest(
             {
                 "method": METHODS["check"],
@@ -144,11 +148,17 @@ class Digests:
             {
                 "method": METHODS["compare"],
                 "experiment": planned.model_dump(mode="json"),
-                "controls": {name: {p: d.controls for p, d in k.parameters.items()} for name, k in kernels.items()},
+                "controls": {
+                    name: {p: d.controls for p, d in k.parameters.items()} for name, k in kernels.items()
+                },
                 "card": plan.target_card,
-                "builds": {arm.build: self.build(arm.build) for arm in arms if arm.build and not arm.excluded},
+                "builds": {
+                    arm.build: self.build(arm.build) for arm in arms if arm.build and not arm.excluded
+                },
                 "timing": self.timing(experiment),
-                "checks": {f"{key} {problem}": self.check(key, problem, plan.device.id) for key, problem in checks},
+                "checks": {
+                    f"{key} {problem}": self.check(key, problem, plan.device.id) for key, problem in checks
+                },
                 "profiles": {arm.name: self.profile(arm) for arm in running},
             }
         )

@@ -29,7 +29,9 @@ METADATA = Path(".snakemake") / "metadata"
 class Pipeline:
     """One project as the Snakefile sees it."""
 
-    def __init__(self, workflow: Any, plan: Plan, layout: Layout, digests: Digests, source: list[str]) -> None:
+    def __init__(
+        self, workflow: Any, plan: Plan, layout: Layout, digests: Digests, source: list[str]
+    ) -> None:
         self.plan = plan
         self.layout = layout
         self.digests = digests
@@ -50,7 +52,10 @@ class Pipeline:
         try:
             plan = load_plan(Path(), identify, overrides, files)
             layout = Layout(Path("results"), plan.device.id)
-            return cls(workflow, plan, layout, Digests(plan, Path()), _options(overrides, files))
+            digests = Digests(plan, Path())
+            for key in plan.builds:
+                digests.build(key)  # a missing header or unreadable source is said now, in one line
+            return cls(workflow, plan, layout, digests, _options(overrides, files))
         except UserError as error:
             sys.exit("\n".join(f"kernelab: {line}" for line in str(error).splitlines()))
 
@@ -140,15 +145,20 @@ class Pipeline:
         """The timing record of every experiment, where there is a card to time on."""
         if not self.on_gpu:
             return []
-        return [self.layout.timing(name).as_posix() for name in self.plan.experiments if self.plan.timed_comparisons(name)]
+        return [
+            self.layout.timing(name).as_posix()
+            for name in self.plan.experiments
+            if self.plan.timed_comparisons(name)
+        ]
 
     def profiles(self) -> list[str]:
-        """The profile record of every arm, where there is a card to profile on."""
-        if not (self.on_gpu and self.plan.profile.enabled):
+        """The profile record of every arm that is to be profiled, where there is a card to profile on."""
+        if not self.on_gpu:
             return []
         # Two arms that differ only in how they are timed share a profile.
+        profiled = (arm for arm in self.runnable if self.plan.is_profiled(arm.name))
         return list(
-            dict.fromkeys(self.layout.profile(arm.record_key, arm.problem).as_posix() for arm in self.runnable)
+            dict.fromkeys(self.layout.profile(arm.record_key, arm.problem).as_posix() for arm in profiled)
         )
 
     def compared(self, experiment: str) -> list[str]:

@@ -12,6 +12,7 @@ rule check:
         "results/logs/{device}/check/{kernel}/{variant}/{problem}.log",
     resources:
         gpu=lambda w: int(w.device != "emulated"),
+        card=lambda w: int(w.device != "emulated"),
     retries: 1
     shell:
         "{pipeline.command} check {wildcards.kernel:q} {wildcards.variant:q} --problem {wildcards.problem:q} "

@@ -13,6 +13,7 @@ rule profile:
         pipeline.log("profile/{kernel}/{variant}/{problem}"),
     resources:
         gpu=1,
+        card=4,  # all of it: see profiles/default
     retries: 1
     shell:
         "{pipeline.command} profile {wildcards.kernel:q} {wildcards.variant:q} --problem {wildcards.problem:q} "

@@ -1,10 +1,12 @@
-# All records in one table, and a summary on the terminal.
+# All records in one table, with the tables of comparisons and claims beside it, and a summary on the terminal.
 
 
 rule table:
     input:
         plan=rules.plan.output.json,
         toolchain=rules.toolchain.output,
+        comparisons=rules.comparisons.output,
+        claims=rules.claims.output,
         builds=pipeline.builds(),
         checks=pipeline.checks(),
         timings=pipeline.timings(),

@@ -15,6 +15,7 @@ rule time:
     threads: workflow.cores
     resources:
         gpu=1,
+        card=4,  # all of it: see profiles/default
     priority: 10
     retries: 1
     shell:

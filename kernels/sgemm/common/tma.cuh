@@ -27,6 +27,40 @@ __device__ __forceinline__ void copy_tiles(unsigned barrier, unsigned bytes, uns
                  : "memory");
 }
 
+// The same for a tile of A and the two halves of a tile of B, all of row k of their matrices.
+__device__ __forceinline__ void copy_tile_and_halves(unsigned barrier, unsigned bytes, int k, unsigned to_a, const TensorMap &a,
+                                                     int a_col, unsigned to_b0, const TensorMap &b, int b0_col,
+                                                     unsigned to_b1, int b1_col)
+{
+    asm volatile("{\n"
+                 ".reg .pred chosen;\n"
+                 "elect.sync _|chosen, 0xffffffff;\n"
+                 "@chosen mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;\n"
+                 "@chosen cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"
+                 " [%3], [%4, {%5, %2}], [%0];\n"
+                 "@chosen cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"
+                 " [%6], [%7, {%8, %2}], [%0];\n"
+                 "@chosen cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"
+                 " [%9], [%7, {%10, %2}], [%0];\n"
+                 "}" ::"r"(barrier),
+                 "r"(bytes), "r"(k), "r"(to_a), "l"(&a), "r"(a_col), "r"(to_b0), "l"(&b), "r"(b0_col), "r"(to_b1), "r"(b1_col)
+                 : "memory");
+}
+
+// The same for a single tile.
+__device__ __forceinline__ void copy_one(unsigned barrier, unsigned bytes, unsigned to, const TensorMap &map, int col, int row)
+{
+    asm volatile("{\n"
+                 ".reg .pred chosen;\n"
+                 "elect.sync _|chosen, 0xffffffff;\n"
+                 "@chosen mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;\n"
+                 "@chosen cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"
+                 " [%2], [%3, {%4, %5}], [%0];\n"
+                 "}" ::"r"(barrier),
+                 "r"(bytes), "r"(to), "l"(&map), "r"(col), "r"(row)
+                 : "memory");
+}
+
 // Four floats from shared memory. In PTX, to keep its place among the waits.
 __device__ __forceinline__ void load_shared4(float *to, unsigned from)
 {

@@ -9,8 +9,7 @@ import pytest
 from kernelab.check.arm import results_of
 from kernelab.check.job import CheckJob, Done, Progress, Refusal, Result, Stage
 from kernelab.check.process import Transcript, _events
-from kernelab.device.cuda_faults import BrokenMachine
-from kernelab.errors import UserError
+from kernelab.errors import BrokenMachine, UserError
 from kernelab.plan.catalogue import Kernel, Operation
 from kernelab.records.check import SEVERITY, CheckedProblem, gravest
 

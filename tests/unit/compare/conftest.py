@@ -34,7 +34,11 @@ from kernelab.timing.job import BuiltArm
 from kernelab.timing.samples import Sample, write_samples
 
 CARD = Device(
-    id="synthetic-card-00000000", kind="gpu", name="Synthetic Card", arch="sm_86", uuid="GPU-00000000-synthetic"
+    id="synthetic-card-00000000",
+    kind="gpu",
+    name="Synthetic Card",
+    arch="sm_86",
+    uuid="GPU-00000000-synthetic",
 )
 CATALOGUE = """\
 operation:
@@ -128,7 +132,14 @@ class Lab:
                     "defines": defines,
                     "options": planned.options,
                     "command": (
-                        "nvcc", "-cubin", f"-arch={planned.arch}", "-lineinfo", *flags, planned.source, "-o", "kernel.cubin",
+                        "nvcc",
+                        "-cubin",
+                        f"-arch={planned.arch}",
+                        "-lineinfo",
+                        *flags,
+                        planned.source,
+                        "-o",
+                        "kernel.cubin",
                     ),
                     "log": "",
                     "seconds": 1.0,
@@ -156,7 +167,9 @@ class Lab:
         arms = plan.experiment_arms(experiment)
         pairs = [(c.base, c.arm) for c in planned.comparisons]
         own = [arm for arm in arms if arm.name in planned.arms]
-        groups = form_groups(own, [a for a in arms if a.name in planned.references], pairs, ladder=planned.design == "ladder")
+        groups = form_groups(
+            own, [a for a in arms if a.name in planned.references], pairs, ladder=planned.design == "ladder"
+        )
         members = [member for group in groups for member in group.members]
         rng = random.Random(experiment)
         samples = []
@@ -165,7 +178,11 @@ class Lab:
             for number in range(5):
                 for half in ("forward", "mirror"):
                     for position, member in enumerate(members):
-                        time = times_ms.get(member.arm, 1.0) * (1 + placement[member.name]) * (1 + rng.gauss(0.0, 1e-4))
+                        time = (
+                            times_ms.get(member.arm, 1.0)
+                            * (1 + placement[member.name])
+                            * (1 + rng.gauss(0.0, 1e-4))
+                        )
                         clock = (clocks_mhz or {}).get(member.arm, 1500.0)
                         samples.append(
                             Sample(
@@ -176,7 +193,10 @@ class Lab:
                             )
                         )  # fmt: skip
         write_samples(self.layout.samples(experiment), samples)
-        write_record(self.layout.timing(experiment), _timing_record(plan, experiment, groups, self._digests(plan, arms), session or {}, record or {}))
+        write_record(
+            self.layout.timing(experiment),
+            _timing_record(plan, experiment, groups, self._digests(plan, arms), session or {}, record or {}),
+        )
 
     def _digests(self, plan: Plan, arms: list[Arm]) -> dict[str, str]:
         """What a session remembers of each arm."""
@@ -223,7 +243,12 @@ def conditions(**changed: Any) -> Conditions:
 
 
 def _timing_record(
-    plan: Plan, experiment: str, groups: Any, digests: Mapping[str, str], session: Mapping[str, Any], record: Mapping[str, Any]
+    plan: Plan,
+    experiment: str,
+    groups: Any,
+    digests: Mapping[str, str],
+    session: Mapping[str, Any],
+    record: Mapping[str, Any],
 ) -> TimingRecord:
     planned = plan.experiments[experiment]
     members = [member for group in groups for member in group.members]
@@ -233,7 +258,9 @@ def _timing_record(
         **{
             "id": "s1",
             "conditions": conditions(),
-            "members": {m.name: SessionMember(arm=m.arm, role=m.role, digest=digests[m.arm]) for m in members},
+            "members": {
+                m.name: SessionMember(arm=m.arm, role=m.role, digest=digests[m.arm]) for m in members
+            },
             "groups": [[m.name for m in group.members] for group in groups],
             "rounds": 5,
             "launches": {m.name: 2 for m in members},

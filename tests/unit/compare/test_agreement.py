@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernelab.compare.agreement import Answer, agreement
-from kernelab.statistics.policy import VerdictPolicy
 from kernelab.compare.verdict import Comparison, Kind, Session, Verdict, judge
+from kernelab.statistics.policy import VerdictPolicy
 
 POLICY = VerdictPolicy()
 SPREAD = (0.5, -0.5, 0.2, -0.2, 1.0, -1.0)

@@ -47,7 +47,12 @@ def test_a_line_survives_being_wrapped(measured: tuple[Lab, str], capsys: pytest
 @pytest.mark.parametrize("planted", ["confounded", "noisy"])
 def test_an_honest_line_that_did_not_pass(lab: Lab, planted: str, capsys: pytest.CaptureFixture[str]) -> None:
     plan = lab.plan()
-    lab.build(plan, {"one/UNROLL=2": {"entry": {"min_blocks": 1, "sass_sha256": "1" * 64}}} if planted == "confounded" else {})
+    lab.build(
+        plan,
+        {"one/UNROLL=2": {"entry": {"min_blocks": 1, "sass_sha256": "1" * 64}}}
+        if planted == "confounded"
+        else {},
+    )
     lab.time(plan, "unroll", {ARM: 1.012}, spread=0.0005 if planted == "confounded" else 0.02)
     status, said = verify(lab, lab.pair(plan).certificate, capsys)
     assert status == 3
@@ -58,7 +63,11 @@ def test_an_honest_line_that_did_not_pass(lab: Lab, planted: str, capsys: pytest
 @pytest.mark.parametrize(
     ("old", "new", "named"),
     [
-        ("verdict=faster", "verdict=equivalent", "verdict: the line says equivalent, the records give faster"),
+        (
+            "verdict=faster",
+            "verdict=equivalent",
+            "verdict: the line says equivalent, the records give faster",
+        ),
         (r"ratio=0\.9", "ratio=0.8", "ratio: the line says 0.8"),
         (r"margin=0\.01", "margin=0.05", "policy: "),
         ("session=s1", "session=s2", "session: the line says s2, the records give s1"),
@@ -117,7 +126,9 @@ def test_edited_conditions_are_found(measured: tuple[Lab, str], capsys: pytest.C
     assert verify(lab, line, capsys)[0] == 4
 
 
-def test_what_the_digest_does_not_cover_may_change(measured: tuple[Lab, str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_the_digest_does_not_cover_may_change(
+    measured: tuple[Lab, str], capsys: pytest.CaptureFixture[str]
+) -> None:
     """How long a compile took, and what a source is called on this machine's disk, are no part of a verdict."""
     lab, line = measured
     path = lab.layout.results / "build/one/default/build.json"
@@ -125,20 +136,26 @@ def test_what_the_digest_does_not_cover_may_change(measured: tuple[Lab, str], ca
     assert verify(lab, line, capsys)[0] == 0
 
 
-@pytest.mark.parametrize("line", ["", "kernelab-verdict v1", "kernelab-verdict v2 experiment=a", "ceteris-certified v2 n=3"])
+@pytest.mark.parametrize(
+    "line", ["", "kernelab-verdict v1", "kernelab-verdict v2 experiment=a", "ceteris-certified v2 n=3"]
+)
 def test_what_is_no_certificate_is_said_to_be_none(line: str) -> None:
     with pytest.raises(UserError, match="not a certificate"):
         parse_certificate(line)
 
 
-def test_a_line_about_another_device_is_an_error(measured: tuple[Lab, str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_line_about_another_device_is_an_error(
+    measured: tuple[Lab, str], capsys: pytest.CaptureFixture[str]
+) -> None:
     lab, line = measured
     status, said = verify(lab, line.replace("device=synthetic", "device=other"), capsys)
     assert status == 1
     assert "these are results of synthetic-card-00000000" in said
 
 
-def test_results_that_are_not_there(measured: tuple[Lab, str], capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_results_that_are_not_there(
+    measured: tuple[Lab, str], capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
     _, line = measured
     assert main(["verify", line, str(tmp_path / "nowhere")]) == 1
     assert "no such file" in capsys.readouterr().err

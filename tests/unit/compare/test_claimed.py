@@ -24,7 +24,11 @@ def claim(**fields: Any) -> Claim:
 
 def measured(lab: Lab, experiment: str, times: dict[str, float], **builds: Any) -> CompareRecord:
     plan = lab.plan(f"x: {experiment}")
-    bound = {key: {"entry": {"min_blocks": 1, "sass_sha256": f"{key:0>64}"[-64:]}} for key in plan.builds if "BOUND" in key}
+    bound = {
+        key: {"entry": {"min_blocks": 1, "sass_sha256": f"{key:0>64}"[-64:]}}
+        for key in plan.builds
+        if "BOUND" in key
+    }
     lab.build(plan, bound | builds)
     lab.time(plan, "x", times)
     return lab.compare(plan, "x")
@@ -44,7 +48,11 @@ TIMES = {"one/UNROLL=2@long": 0.96, "one/UNROLL=4@long": 1.03}
         ({"level": 2, "expect": "slower"}, "reversed", "slower"),
         ({"level": 4, "expect": "slower", "by_pct": 3.0}, "holds", "1.03"),
         ({"level": 4, "expect": "equal"}, "stronger", "1"),
-        ({"level": 4, "expect": "refused", "by_pct": 4.0}, "reversed", "0.96"),  # it was not refused, so it is judged
+        (
+            {"level": 4, "expect": "refused", "by_pct": 4.0},
+            "reversed",
+            "0.96",
+        ),  # it was not refused, so it is judged
     ],
 )
 def test_a_claim_of_time(lab: Lab, fields: dict[str, Any], status: str, claimed: str) -> None:
@@ -66,7 +74,12 @@ def test_a_claim_about_a_level_that_is_not_there_says_which_are(lab: Lab) -> Non
 
 def test_the_published_accident_is_refused(lab: Lab) -> None:
     built = {"one/DISPATCH=device": {"entry": {"min_blocks": 1, "sass_sha256": "d" * 64}}}
-    record = measured(lab, "{question: q, base: one, vary: {DISPATCH: [host, device]}}", {"one/DISPATCH=device@long": 0.96}, **built)
+    record = measured(
+        lab,
+        "{question: q, base: one, vary: {DISPATCH: [host, device]}}",
+        {"one/DISPATCH=device@long": 0.96},
+        **built,
+    )
     row = claim_row("B6", claim(level="device", expect="refused", by_pct=4.0), record, POLICY)
     assert row.status == "refused"
     assert "min_blocks (.minnctapersm) is none in the base and 1 in the arm" in row.note
@@ -105,7 +118,9 @@ def test_a_counter_that_wanders_is_no_effect(lab: Lab) -> None:
     record = measured(lab, VARY, TIMES)
     for name, value in zip(record.arms, (80.0, 80.5, 70.0), strict=True):
         record.arms[name]["ncu_l1tex_pct"] = value
-    rows = [claim_row("C", claim(level=n, metric="ncu_l1tex_pct", expect="lower"), record, POLICY) for n in (2, 4)]
+    rows = [
+        claim_row("C", claim(level=n, metric="ncu_l1tex_pct", expect="lower"), record, POLICY) for n in (2, 4)
+    ]
     assert [row.status for row in rows] == ["no_effect", "holds"]
 
 

@@ -23,8 +23,27 @@ def entry(**changed: Any) -> dict[str, Any]:
 
 
 def flags(*extra: str, arch: str = "sm_86", unroll: str = "2") -> dict[str, Any]:
-    rest = ("-lineinfo", *extra, "-DBLOCK=64", "-DBOUND=0", "-DDISPATCH=0", "-DEXTRA=0", "-DPOOL=0", "-DTILE=1")
-    command = ("nvcc", "-cubin", f"-arch={arch}", *rest, f"-DUNROLL={unroll}", "-DWIDE=0", "one.cu", "-o", "kernel.cubin")
+    rest = (
+        "-lineinfo",
+        *extra,
+        "-DBLOCK=64",
+        "-DBOUND=0",
+        "-DDISPATCH=0",
+        "-DEXTRA=0",
+        "-DPOOL=0",
+        "-DTILE=1",
+    )
+    command = (
+        "nvcc",
+        "-cubin",
+        f"-arch={arch}",
+        *rest,
+        f"-DUNROLL={unroll}",
+        "-DWIDE=0",
+        "one.cu",
+        "-o",
+        "kernel.cubin",
+    )
     return {ARM: {"command": command}}
 
 
@@ -87,7 +106,13 @@ def test_a_launch_that_moves_with_an_undeclared_parameter_is_refused(lab: Lab, p
 def test_a_launch_bound_that_rides_on_a_dispatch_macro(lab: Lab) -> None:
     """The article's accident: the plan shows one variable, the machine code two."""
     plan = lab.plan("x: {question: q, base: one, hold: {BOUND: 1}, vary: {DISPATCH: [host, device]}}")
-    lab.build(plan, {"one/BOUND=1": {"entry": {"min_blocks": 1}}, "one/BOUND=1,DISPATCH=device": {"entry": {"min_blocks": None}}})
+    lab.build(
+        plan,
+        {
+            "one/BOUND=1": {"entry": {"min_blocks": 1}},
+            "one/BOUND=1,DISPATCH=device": {"entry": {"min_blocks": None}},
+        },
+    )
     lab.time(plan, "x", {"one/BOUND=1,DISPATCH=device@long": 1.04})
     pair = lab.pair(plan, "x")
     assert_refused(pair, "min_blocks (.minnctapersm)", "1", "none")
@@ -132,7 +157,10 @@ def test_an_environment_that_changes_while_a_session_runs_is_refused(lab: Lab, s
 def test_load_and_temperature_may_change(lab: Lab) -> None:
     plan = lab.plan()
     lab.build(plan)
-    session = {"environment_before": {"host_load_1m": "0"}, "environment_after": {"host_load_1m": "9", "gpu_temperature_c": "70"}}
+    session = {
+        "environment_before": {"host_load_1m": "0"},
+        "environment_after": {"host_load_1m": "9", "gpu_temperature_c": "70"},
+    }
     lab.time(plan, "unroll", {"one/UNROLL=2@long": 0.96}, session=session)
     assert lab.pair(plan).verdict == "faster"
 
@@ -146,7 +174,12 @@ def evidence(**changed: Any) -> Evidence:
         "data": "uniform",
         "l2": "cold",
         "inputs": {"x": "a" * 64},
-        "environment": {"driver": "580.1", "locked SM clock": "none", "cuBLAS": "130100", "policy sample_ms": "2.0"},
+        "environment": {
+            "driver": "580.1",
+            "locked SM clock": "none",
+            "cuBLAS": "130100",
+            "policy sample_ms": "2.0",
+        },
     }
     return Evidence(**{**known, **changed})
 
@@ -211,9 +244,18 @@ def test_the_kinds_of_planted_confounds_are_twenty_and_more() -> None:
     ("experiment", "changed"),
     [
         ("x: {question: q, base: one, vary: {UNROLL: [1, 4]}}", {}),
-        ("x: {question: q, base: one, vary: {BLOCK: [64, 128]}}", {"one/BLOCK=128": {"entry": {"maxntid": (128, 1, 1)}}}),
-        ("x: {question: q, base: one, vary: {shape: [small, large]}}", {"one/BLOCK=128,UNROLL=4": {"entry": {"maxntid": (128, 1, 1)}}}),
-        ("x: {question: q, base: one, vary: {BOUND: [none, 1]}}", {"one/BOUND=1": {"entry": {"min_blocks": 1}}}),
+        (
+            "x: {question: q, base: one, vary: {BLOCK: [64, 128]}}",
+            {"one/BLOCK=128": {"entry": {"maxntid": (128, 1, 1)}}},
+        ),
+        (
+            "x: {question: q, base: one, vary: {shape: [small, large]}}",
+            {"one/BLOCK=128,UNROLL=4": {"entry": {"maxntid": (128, 1, 1)}}},
+        ),
+        (
+            "x: {question: q, base: one, vary: {BOUND: [none, 1]}}",
+            {"one/BOUND=1": {"entry": {"min_blocks": 1}}},
+        ),
         (
             "x: {question: q, base: one, vary: {kernel: [two]}}",
             {"two/default": {"entry": {"min_blocks": 1, "maxntid": (64, 1, 1), "static_shared_bytes": 512}}},
@@ -223,12 +265,17 @@ def test_the_kinds_of_planted_confounds_are_twenty_and_more() -> None:
         ("x: {question: q, base: one, vary: {s: [1.0, 2.0]}}", {}),
         ("x: {question: q, base: one, vary: {data: [uniform, integers]}}", {}),
         ("x: {question: q, base: one, vary: {l2: [cold, hot]}}", {}),
-        ("x: {question: q, base: one, steps: [{BLOCK: 128}, {BOUND: 1}]}", {"one/BLOCK=128,BOUND=1": {"entry": {"min_blocks": 1}}}),
+        (
+            "x: {question: q, base: one, steps: [{BLOCK: 128}, {BOUND: 1}]}",
+            {"one/BLOCK=128,BOUND=1": {"entry": {"min_blocks": 1}}},
+        ),
         ("x: {question: q, base: one, factorial: {BLOCK: [64, 128], UNROLL: [1, 2]}}", {}),
         ("x: {question: q, ladder: [one, two]}", {}),
     ],
 )
-def test_what_a_variable_controls_is_not_refused(lab: Lab, experiment: str, changed: Mapping[str, Any]) -> None:
+def test_what_a_variable_controls_is_not_refused(
+    lab: Lab, experiment: str, changed: Mapping[str, Any]
+) -> None:
     plan = lab.plan(experiment)
     lab.build(plan, changed)
     lab.time(plan, "x", {})
@@ -237,10 +284,13 @@ def test_what_a_variable_controls_is_not_refused(lab: Lab, experiment: str, chan
 
 
 @pytest.mark.parametrize(
-    ("variable", "first", "second"), [("options", "none", "--use_fast_math"), ("arch", "sm_86", "sm_86"), ("toolchain", "nvrtc", "nvcc")]
+    ("variable", "first", "second"),
+    [("options", "none", "--use_fast_math"), ("arch", "sm_86", "sm_86"), ("toolchain", "nvrtc", "nvcc")],
 )
 def test_machine_variables_control_their_own_fact(lab: Lab, variable: str, first: str, second: str) -> None:
-    plan = lab.plan(f"x: {{question: q, base: one, vary: {{{variable}: [{first}, {second if first != second else 'sm_80'}]}}}}")
+    plan = lab.plan(
+        f"x: {{question: q, base: one, vary: {{{variable}: [{first}, {second if first != second else 'sm_80'}]}}}}"
+    )
     comparison = plan.experiments["x"].comparisons[0]
     assert controlled(plan, comparison) == {variable}
 
@@ -248,19 +298,28 @@ def test_machine_variables_control_their_own_fact(lab: Lab, variable: str, first
 def test_of_two_launches_the_last_is_the_main_one(lab: Lab) -> None:
     launches = [LaunchConfig("prepare", (1, 1, 1), (32, 1, 1), 0, ()), *evidence().launches]
     made = build(lab)
-    made = made.model_copy(update={"entries": {"scale": synthetic_entry(), "prepare": synthetic_entry(min_blocks=1)}})
+    made = made.model_copy(
+        update={"entries": {"scale": synthetic_entry(), "prepare": synthetic_entry(min_blocks=1)}}
+    )
     facts = control_facts(evidence(build=made, launches=launches))
     assert facts["grid"].value == "10x1x1"
     assert facts["1 before the last: grid"].value == "1x1x1"
     assert facts["1 before the last: min_blocks (.minnctapersm)"].value == "1"
     one_launch = control_facts(evidence(build=made))
-    assert [(item.fact, item.declared) for item in differences(one_launch, facts, {"grid"})] == [("launches", False)]
+    assert [(item.fact, item.declared) for item in differences(one_launch, facts, {"grid"})] == [
+        ("launches", False)
+    ]
 
 
 def test_conditions_of_the_session_are_facts(lab: Lab) -> None:
     plan = lab.plan()
     lab.build(plan)
-    lab.time(plan, "unroll", {}, session={"conditions": conditions(environment={"CUPY_TF32": "1"}), "locked_clock_mhz": 1400})
+    lab.time(
+        plan,
+        "unroll",
+        {},
+        session={"conditions": conditions(environment={"CUPY_TF32": "1"}), "locked_clock_mhz": 1400},
+    )
     recorded = lab.compare(plan).conditions["s1"]
     assert recorded["switch CUPY_TF32"] == "1"
     assert recorded["locked SM clock"] == "1400 MHz"
@@ -277,5 +336,3 @@ def assert_refused(pair: ComparedPair, fact: str, base: str, arm: str) -> None:
     assert phrases[0] in pair.reason
     undeclared = [change for change in pair.control_facts_changed if not change.declared]
     assert fact in [change.name for change in undeclared]
-
-

@@ -39,12 +39,18 @@ def test_preprocessing(tmp_path: Path, source: str, defines: dict[str, str], exp
 
 def test_includes_stand_in_place_and_pragma_once_holds(tmp_path: Path) -> None:
     (tmp_path / "h.cuh").write_text("#pragma once\nint h = A;\n")
-    assert text(tmp_path, '#define A 3\n#include "h.cuh"\n#include "h.cuh"\nint k;') == ["int h = 3 ;", "int k ;"]
+    assert text(tmp_path, '#define A 3\n#include "h.cuh"\n#include "h.cuh"\nint k;') == [
+        "int h = 3 ;",
+        "int k ;",
+    ]
 
 
 def test_comments_and_layout_are_no_difference(tmp_path: Path) -> None:
     one = text(tmp_path, "int a=1; // one\nint b;")
-    assert token_diff(one, text(tmp_path, "int a = 1;\n/* two */ int   b;")) == "the preprocessed sources are equal"
+    assert (
+        token_diff(one, text(tmp_path, "int a = 1;\n/* two */ int   b;"))
+        == "the preprocessed sources are equal"
+    )
 
 
 def test_a_diff_shows_both_sides_and_counts(tmp_path: Path) -> None:
@@ -64,5 +70,5 @@ def test_the_published_accident_is_visible_in_the_source() -> None:
     kernel = ROOT / "kernels/sgemm/13_final.cu"
     defines = {"MIN_BLOCKS": "1", "BETA_READ": "0"}
     diff = token_diff(*(preprocessed(kernel, defines | {"BETA_DISPATCH": level}) for level in ("1", "2")))
-    assert "-extern \"C\" __global__ void LAUNCH_BOUNDS ( NT ) sgemm" in diff
-    assert "+extern \"C\" __global__ void __launch_bounds__ ( NT ) sgemm" in diff
+    assert '-extern "C" __global__ void LAUNCH_BOUNDS ( NT ) sgemm' in diff
+    assert '+extern "C" __global__ void __launch_bounds__ ( NT ) sgemm' in diff

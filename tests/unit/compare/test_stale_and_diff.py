@@ -28,7 +28,11 @@ def built_by_the_plan(lab: Lab, plan: Plan, sass: dict[str, str] | None = None) 
     lab.build(
         plan,
         {
-            key: {"digest": digests.build(key), "source_sha256": source, "entry": {"sass_sha256": (sass or {}).get(key, key * 4)}}
+            key: {
+                "digest": digests.build(key),
+                "source_sha256": source,
+                "entry": {"sass_sha256": (sass or {}).get(key, key * 4)},
+            }
             for key in plan.builds
         },
     )
@@ -52,11 +56,16 @@ def test_a_fresh_verdict_is_not_stale(judged: tuple[Lab, Plan, CompareRecord]) -
     assert why(*judged) == []
 
 
-def test_a_base_that_compiles_to_other_code_is_an_expired_premise(judged: tuple[Lab, Plan, CompareRecord]) -> None:
+def test_a_base_that_compiles_to_other_code_is_an_expired_premise(
+    judged: tuple[Lab, Plan, CompareRecord],
+) -> None:
     lab, plan, record = judged
     built_by_the_plan(lab, plan, {BASE: "new" * 20})
     (found,) = why(lab, plan, record)
-    assert found == f"a premise expired: its base {BASE}@long compiles to other code ({(BASE * 4)[:12]} then, newnewnewnew now)"
+    assert (
+        found
+        == f"a premise expired: its base {BASE}@long compiles to other code ({(BASE * 4)[:12]} then, newnewnewnew now)"
+    )
 
 
 def test_an_arm_that_compiles_to_other_code_is_named(judged: tuple[Lab, Plan, CompareRecord]) -> None:
@@ -81,9 +90,14 @@ def test_a_comment_expires_nothing(judged: tuple[Lab, Plan, CompareRecord]) -> N
     assert why(lab, lab.plan(), record) == []
 
 
-def test_a_verdict_of_another_architecture_is_judged_by_its_source(judged: tuple[Lab, Plan, CompareRecord]) -> None:
+def test_a_verdict_of_another_architecture_is_judged_by_its_source(
+    judged: tuple[Lab, Plan, CompareRecord],
+) -> None:
     lab, plan, record = judged
-    code = {name: made.model_copy(update={"arch": "sm_90", "sass": "9" * 64}) for name, made in record.code.items()}
+    code = {
+        name: made.model_copy(update={"arch": "sm_90", "sass": "9" * 64})
+        for name, made in record.code.items()
+    }
     assert why(lab, plan, record.model_copy(update={"code": code})) == []
     (lab.root / "kernels/scale/one.cu").write_text("int a = 3;\n")
     assert len(why(lab, lab.plan(), record.model_copy(update={"code": code}))) == 1
@@ -96,7 +110,9 @@ def test_a_verdict_on_an_arm_that_is_gone(judged: tuple[Lab, Plan, CompareRecord
 
 
 def test_the_command_lists_and_exits_3(
-    judged: tuple[Lab, Plan, CompareRecord], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    judged: tuple[Lab, Plan, CompareRecord],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     lab, plan, _ = judged
     monkeypatch.chdir(lab.root)
@@ -136,7 +152,13 @@ def diff(one: Path, two: Path, capsys: pytest.CaptureFixture[str], *options: str
     [(0.96, 0.95, 0, "agree"), (0.96, 1.04, 3, "flip"), (0.96, 1.0, 3, "fade"), (1.0, 1.0, 0, "agree")],
 )
 def test_two_boxes(
-    lab: Lab, tmp_path: Path, first: float, second: float, status: int, answer: str, capsys: pytest.CaptureFixture[str]
+    lab: Lab,
+    tmp_path: Path,
+    first: float,
+    second: float,
+    status: int,
+    answer: str,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     one, two = Box(lab, tmp_path / "a", first), Box(lab, tmp_path / "b", second, "card-2")
     found, said = diff(one.results, two.results, capsys, "--all")
@@ -146,7 +168,9 @@ def test_two_boxes(
     assert said[-1].startswith("1 comparisons: ")
 
 
-def test_agreement_is_listed_only_when_asked(lab: Lab, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_agreement_is_listed_only_when_asked(
+    lab: Lab, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     one, two = Box(lab, tmp_path / "a", 0.96), Box(lab, tmp_path / "b", 0.96)
     _, said = diff(one.results, two.results, capsys)
     assert said == ["1 comparisons: 1 agree, 0 flip, 0 fade, 0 unclear"]
@@ -162,7 +186,9 @@ def test_another_method_is_refused(lab: Lab, tmp_path: Path, capsys: pytest.Capt
     assert said[0].startswith("refused: x: the two were not measured by one method (sample_ms: 2.0 and 0.1)")
 
 
-def test_what_only_one_folder_holds_is_listed(lab: Lab, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_only_one_folder_holds_is_listed(
+    lab: Lab, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     one, two = Box(lab, tmp_path / "a", 0.96), Box(lab, tmp_path / "b", 0.96)
     record = read_record(two.path, CompareRecord)
     write_record(two.path.with_name("y.json"), record.model_copy(update={"experiment": "y"}))
@@ -170,7 +196,9 @@ def test_what_only_one_folder_holds_is_listed(lab: Lab, tmp_path: Path, capsys: 
     assert f"only in {two.results}: y: {BASE}@long -> {ARM}@long" in said
 
 
-def test_a_folder_of_two_cards_must_be_named(lab: Lab, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_folder_of_two_cards_must_be_named(
+    lab: Lab, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     one = Box(lab, tmp_path / "a", 0.96)
     record = read_record(one.path, CompareRecord)
     write_record(Layout(one.results, "card-2").compare("x"), record)
@@ -192,5 +220,3 @@ def test_a_damaged_record_is_an_error(lab: Lab, tmp_path: Path) -> None:
     one.path.write_text("{")
     with pytest.raises(UserError, match="damaged"):
         read_record(one.path, CompareRecord)
-
-

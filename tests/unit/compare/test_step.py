@@ -85,7 +85,9 @@ def test_without_a_gpu_everything_but_the_clock_is_said(lab: Lab) -> None:
 
 def test_an_arm_that_does_not_compile_is_the_reason(lab: Lab) -> None:
     plan = lab.plan()
-    lab.build(plan, {"one/UNROLL=2": {"status": "compile_error", "note": "line 3: expected a ;", "entries": {}}})
+    lab.build(
+        plan, {"one/UNROLL=2": {"status": "compile_error", "note": "line 3: expected a ;", "entries": {}}}
+    )
     arms = {
         BASE: TimedArm(status="ok", session="s1"),
         ARM: TimedArm(status="compile_error", note="line 3: expected a ;"),
@@ -99,7 +101,10 @@ def test_an_arm_that_does_not_compile_is_the_reason(lab: Lab) -> None:
 def test_an_arm_that_failed_while_timing_is_the_reason(lab: Lab) -> None:
     plan = lab.plan()
     lab.build(plan)
-    arms = {BASE: TimedArm(status="ok", session="s1"), ARM: TimedArm(status="timeout", note="no end after 30 s")}
+    arms = {
+        BASE: TimedArm(status="ok", session="s1"),
+        ARM: TimedArm(status="timeout", note="no end after 30 s"),
+    }
     lab.time(plan, "unroll", {}, record={"pairs": [], "arms": arms})
     pair = lab.pair(plan)
     assert (pair.verdict, pair.ratio) == ("not_measured", None)
@@ -155,7 +160,10 @@ def test_several_problems_are_set_side_by_side(lab: Lab) -> None:
 def test_identical_code_twice_agrees_without_a_clock(lab: Lab) -> None:
     """Both ratios are exactly 1, with no spread: a record must still be writable."""
     plan = lab.plan("x: {question: q, bases: [one, two], vary: {BOUND: [none, 1]}}", device=EMULATED)
-    bound = {key: {"entry": {"sass_sha256": key[:3] * 20, "min_blocks": 1 if "BOUND" in key else None}} for key in plan.builds}
+    bound = {
+        key: {"entry": {"sass_sha256": key[:3] * 20, "min_blocks": 1 if "BOUND" in key else None}}
+        for key in plan.builds
+    }
     lab.build(plan, bound)
     lab.layout = Layout(lab.layout.results, "emulated")
     record = lab.compare(plan, "x")
@@ -178,7 +186,11 @@ def test_steps_are_judged_against_the_one_before_and_the_start(lab: Lab) -> None
 def test_a_factorial_gives_main_effects_and_the_interaction(lab: Lab) -> None:
     plan = lab.plan("x: {question: q, base: one, factorial: {UNROLL: [1, 2], BOUND: [none, 1]}}")
     lab.build(plan, {key: {"entry": {"min_blocks": 1}} for key in plan.builds if "BOUND" in key})
-    times = {"one/UNROLL=2@long": 0.96, "one/BOUND=1@long": 1.02, "one/BOUND=1,UNROLL=2@long": 0.96 * 1.02 * 0.98}
+    times = {
+        "one/UNROLL=2@long": 0.96,
+        "one/BOUND=1@long": 1.02,
+        "one/BOUND=1,UNROLL=2@long": 0.96 * 1.02 * 0.98,
+    }
     lab.time(plan, "x", times)
     record = lab.compare(plan, "x")
     assert len(record.comparisons) == 4
@@ -191,7 +203,9 @@ def test_a_factorial_gives_main_effects_and_the_interaction(lab: Lab) -> None:
 
 
 def test_a_factorial_of_three_levels_at_two_problems(lab: Lab) -> None:
-    plan = lab.plan("x: {question: q, base: one, at: [long, short], factorial: {UNROLL: [1, 2, 4], BLOCK: [64, 128]}}")
+    plan = lab.plan(
+        "x: {question: q, base: one, at: [long, short], factorial: {UNROLL: [1, 2, 4], BLOCK: [64, 128]}}"
+    )
     lab.build(plan)
     lab.time(plan, "x", {})
     record = lab.compare(plan, "x")
@@ -217,7 +231,11 @@ def test_a_kernel_comparison_shows_the_token_diff(lab: Lab) -> None:
     plan = lab.plan("x: {question: q, base: one, vary: {kernel: [two]}}")
     lab.build(plan)
     lab.time(plan, "x", {})
-    assert lab.pair(plan, "x").source_diff.splitlines() == ["5 tokens go, 5 come", "-int a = 1 ;", "+int b = 2 ;"]
+    assert lab.pair(plan, "x").source_diff.splitlines() == [
+        "5 tokens go, 5 come",
+        "-int a = 1 ;",
+        "+int b = 2 ;",
+    ]
 
 
 def test_a_missing_build_is_an_error_that_names_it(lab: Lab) -> None:

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernelab.statistics.policy import QUICK, VerdictPolicy
 from kernelab.compare.verdict import Comparison, Kind, Note, Session, Verdict, judge, throttled_share
+from kernelab.statistics.policy import QUICK, VerdictPolicy
 
 POLICY = VerdictPolicy()
 PATTERN = np.array([0.5, -0.5, 0.2, -0.2, 1.0, -1.0])  # mean 0, sd 0.719

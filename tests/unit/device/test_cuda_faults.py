@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from kernelab.device.cuda_faults import BrokenMachine, KernelFault, judge, translated
+from kernelab.device.cuda_faults import KernelFault, judge, translated
+from kernelab.errors import BrokenMachine
 
 cupy = pytest.importorskip("cupy")
 

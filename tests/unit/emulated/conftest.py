@@ -62,17 +62,29 @@ class Ran:
 
 
 def run_kernel(
-    source: str, grid: tuple[int, ...], block: tuple[int, ...], arguments: dict[str, object], *,
-    uninitialised: tuple[str, ...] = (), read_only: tuple[str, ...] = (), arch: str = "compute_86", entry: str = "k",
-    dynamic_shared: int = 0, module: Module | None = None, **options: object,
+    source: str,
+    grid: tuple[int, ...],
+    block: tuple[int, ...],
+    arguments: dict[str, object],
+    *,
+    uninitialised: tuple[str, ...] = (),
+    read_only: tuple[str, ...] = (),
+    arch: str = "compute_86",
+    entry: str = "k",
+    dynamic_shared: int = 0,
+    module: Module | None = None,
+    **options: object,
 ) -> Ran:
     """Compile and run; array arguments become device arrays of that name."""
     memory = GlobalMemory()
     values: list[object] = []
     for name, value in arguments.items():
         if isinstance(value, np.ndarray):
-            values.append(memory.allocate(
-                name, value, initialised=name not in uninitialised, writable=name not in read_only))
+            values.append(
+                memory.allocate(
+                    name, value, initialised=name not in uninitialised, writable=name not in read_only
+                )
+            )
         else:
             values.append(value)
     launch = Launch(entry, (*grid, 1, 1)[:3], (*block, 1, 1)[:3], values, dynamic_shared)  # type: ignore[arg-type]

@@ -17,7 +17,9 @@ def requests(width: int) -> st.SearchStrategy[tuple[list[int], list[bool]]]:
     pattern = st.one_of(
         st.lists(slots, min_size=32, max_size=32),
         st.tuples(slots, st.integers(0, 8)).map(lambda p: [(p[0] + i * p[1]) % 256 for i in range(32)]),
-        st.tuples(slots, st.sampled_from([1, 2, 4, 8, 16])).map(lambda p: [p[0] + i // p[1] for i in range(32)]),
+        st.tuples(slots, st.sampled_from([1, 2, 4, 8, 16])).map(
+            lambda p: [p[0] + i // p[1] for i in range(32)]
+        ),
         st.tuples(slots, st.sampled_from([1, 2, 4, 8])).map(lambda p: [p[0] + i % p[1] for i in range(32)]),
     )
     active = st.one_of(st.just([True] * 32), st.lists(st.booleans(), min_size=32, max_size=32).filter(any))
@@ -30,6 +32,7 @@ def slow_sectors(addresses: list[int], active: list[bool], width: int) -> int:
 
 def slow_wavefronts(addresses: list[int], active: list[bool], width: int) -> int:
     """Bank by bank: a part of the warp takes as many wavefronts as its busiest bank has distinct words."""
+
     def cost(lanes: range) -> int:
         words = {a // 4 for i in lanes if active[i] for a in range(addresses[i], addresses[i] + width, 4)}
         return max((sum(w % 32 == bank for w in words) for bank in range(32)), default=0)
@@ -38,7 +41,8 @@ def slow_wavefronts(addresses: list[int], active: list[bool], width: int) -> int
         return cost(range(32))
     size = {8: 16, 16: 8}[width]
     merged = any(
-        all(not (active[i] and active[i ^ d]) or addresses[i] == addresses[i ^ d] for i in range(32)) for d in (1, 2)
+        all(not (active[i] and active[i ^ d]) or addresses[i] == addresses[i ^ d] for i in range(32))
+        for d in (1, 2)
     )
     size *= 2 if merged else 1
     return sum(cost(range(i, i + size)) for i in range(0, 32, size))
@@ -60,17 +64,20 @@ def test_against_the_definition(width, data):
         assert ideal.tolist() == [[-(-len(words) // 32)]]
 
 
-@pytest.mark.parametrize(("addresses", "width", "wanted"), [
-    ([4 * i for i in range(32)], 4, 1),  # one word in each bank
-    ([0] * 32, 4, 1),  # broadcast
-    ([8 * i for i in range(32)], 4, 2),  # stride 2
-    ([128 * i for i in range(32)], 4, 32),  # all in bank 0
-    ([132 * i for i in range(32)], 4, 1),  # padded by one
-    ([8 * i for i in range(32)], 8, 2),  # 64-bit: a wavefront for each half-warp
-    ([16 * i for i in range(32)], 16, 4),  # 128-bit: one for each quarter
-    ([16 * (i // 4) for i in range(32)], 16, 2),  # neighbours agree: quarters are served in pairs
-    ([0] * 32, 16, 2),
-])
+@pytest.mark.parametrize(
+    ("addresses", "width", "wanted"),
+    [
+        ([4 * i for i in range(32)], 4, 1),  # one word in each bank
+        ([0] * 32, 4, 1),  # broadcast
+        ([8 * i for i in range(32)], 4, 2),  # stride 2
+        ([128 * i for i in range(32)], 4, 32),  # all in bank 0
+        ([132 * i for i in range(32)], 4, 1),  # padded by one
+        ([8 * i for i in range(32)], 8, 2),  # 64-bit: a wavefront for each half-warp
+        ([16 * i for i in range(32)], 16, 4),  # 128-bit: one for each quarter
+        ([16 * (i // 4) for i in range(32)], 16, 2),  # neighbours agree: quarters are served in pairs
+        ([0] * 32, 16, 2),
+    ],
+)
 def test_known_patterns(addresses, width, wanted):
     warped, mask = counters.by_warp(np.array([addresses], np.int64), None)
     assert counters.wavefronts(warped, mask, width)[0].tolist() == [[wanted]]
@@ -84,8 +91,13 @@ def test_counts_of_a_kernel(run):
       if (threadIdx.x < 48) C[threadIdx.x] = tile[(threadIdx.x + 1) * stride % (64 * stride)];
     }"""
     for stride, waves in ((32, 32), (33, 1)):
-        ran = run(source, (2,), (64,), {"A": np.ones(128, np.float32), "C": np.zeros(64, np.float32), "stride": stride},
-                  detect_races=False)
+        ran = run(
+            source,
+            (2,),
+            (64,),
+            {"A": np.ones(128, np.float32), "C": np.zeros(64, np.float32), "stride": stride},
+            detect_races=False,
+        )
         got = ran.result.counters.summary()
         assert got["global_load_requests"] == 4
         assert got["global_load_sectors"] == 4 * 8

@@ -5,7 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from kernelab.device.emulated import EmulationError, GlobalMemory, Launch, UnsupportedInstruction, emulate, parse_ptx
+from kernelab.device.emulated import (
+    EmulationError,
+    GlobalMemory,
+    Launch,
+    UnsupportedInstruction,
+    emulate,
+    parse_ptx,
+)
 
 K = 'extern "C" __global__ void '
 T = np.arange(64)
@@ -15,7 +22,9 @@ def out(count: int = 64, dtype: type = np.int32) -> np.ndarray:
     return np.zeros(count, dtype)
 
 
-def check(run, body: str, wanted, *, block=(64,), grid=(1,), dtype=np.int32, seeds=(0, 1), count=None, **arguments):
+def check(
+    run, body: str, wanted, *, block=(64,), grid=(1,), dtype=np.int32, seeds=(0, 1), count=None, **arguments
+):
     """Run a body that fills `int* C` and compare, for several orders of the warps."""
     kind = {np.int32: "int", np.uint32: "unsigned", np.float32: "float", np.float64: "double"}[dtype]
     names = "".join(
@@ -26,7 +35,9 @@ def check(run, body: str, wanted, *, block=(64,), grid=(1,), dtype=np.int32, see
     source = f"{before}\n{K}k({kind}* C{names}) {{ const int t = threadIdx.x; {after} }}"
     wanted = np.asarray(wanted)
     for seed in seeds:
-        ran = run(source, grid, block, {"C": np.zeros(count or wanted.size, dtype), **arguments}, order_seed=seed)
+        ran = run(
+            source, grid, block, {"C": np.zeros(count or wanted.size, dtype), **arguments}, order_seed=seed
+        )
         assert [str(h) for h in ran.result.hazards] == []
         np.testing.assert_array_equal(ran["C"], wanted.astype(dtype).ravel())
     return ran
@@ -34,8 +45,12 @@ def check(run, body: str, wanted, *, block=(64,), grid=(1,), dtype=np.int32, see
 
 def test_divergence_meets_again(run):
     wanted = np.where(T % 3 == 0, T * 2, np.where(T % 5 == 0, T + 100, -T)) + 1
-    check(run, """int v; if (t % 3 == 0) v = t * 2; else if (t % 5 == 0) { v = t + 100; } else v = -t;
-      C[t] = v + 1;""", wanted)
+    check(
+        run,
+        """int v; if (t % 3 == 0) v = t * 2; else if (t % 5 == 0) { v = t + 100; } else v = -t;
+      C[t] = v + 1;""",
+        wanted,
+    )
 
 
 def test_loops_of_different_lengths(run):
@@ -47,8 +62,12 @@ def test_switch_becomes_an_indexed_branch(run):
     cases = "".join(f"case {i}: C[t] = {i * i - 7} * where[t]; break;" for i in range(8))
     where = np.arange(64, dtype=np.int32)
     wanted = [(i % 11) ** 2 - 7 if i % 11 < 8 else -1 for i in range(64)]
-    check(run, f"switch (t % 11) {{ {cases} default: C[t] = -1; return; }} C[t] /= max(where[t], 1);",
-          [w if w == -1 and i % 11 >= 8 else 0 if i == 0 else w for i, w in enumerate(wanted)], where=where)
+    check(
+        run,
+        f"switch (t % 11) {{ {cases} default: C[t] = -1; return; }} C[t] /= max(where[t], 1);",
+        [w if w == -1 and i % 11 >= 8 else 0 if i == 0 else w for i, w in enumerate(wanted)],
+        where=where,
+    )
 
 
 def test_shuffles(run):
@@ -64,8 +83,11 @@ def test_shuffles(run):
 
 
 def test_warp_reduction_by_shuffles(run):
-    ran = check(run, "int v = t; for (int s = 16; s; s /= 2) v += __shfl_xor_sync(~0u, v, s); C[t] = v;",
-                np.where(T < 32, 496, 496 + 1024))
+    ran = check(
+        run,
+        "int v = t; for (int s = 16; s; s /= 2) v += __shfl_xor_sync(~0u, v, s); C[t] = v;",
+        np.where(T < 32, 496, 496 + 1024),
+    )
     assert ran.result.advice == []
 
 
@@ -75,30 +97,62 @@ def test_shuffle_inside_a_divergent_branch(run):
 
 
 def test_votes_and_matches(run):
-    check(run, "C[t] = __ballot_sync(~0u, t % 3 == 0);", [
-        sum(1 << i for i in range(32) if (i + 32 * (t // 32)) % 3 == 0) for t in range(64)], dtype=np.uint32)
+    check(
+        run,
+        "C[t] = __ballot_sync(~0u, t % 3 == 0);",
+        [sum(1 << i for i in range(32) if (i + 32 * (t // 32)) % 3 == 0) for t in range(64)],
+        dtype=np.uint32,
+    )
     check(run, "C[t] = __any_sync(~0u, t == 40) * 2 + __all_sync(~0u, t < 32);", np.where(T < 32, 1, 2))
-    check(run, "C[t] = __match_any_sync(~0u, t % 4);", [0x11111111 << t % 4 for t in range(64)], dtype=np.uint32)
+    check(
+        run, "C[t] = __match_any_sync(~0u, t % 4);", [0x11111111 << t % 4 for t in range(64)], dtype=np.uint32
+    )
     check(run, "int p; C[t] = __match_all_sync(~0u, t / 32, &p); C[t] += p;", [0] * 64, dtype=np.uint32)
-    check(run, "C[t] = __popc(__activemask()); if (t % 2) C[t] = __popc(__activemask());", 32 - 16 * (T % 2), seeds=(0,))
+    check(
+        run,
+        "C[t] = __popc(__activemask()); if (t % 2) C[t] = __popc(__activemask());",
+        32 - 16 * (T % 2),
+        seeds=(0,),
+    )
 
 
 def test_redux(run):
-    check(run, "C[t] = __reduce_add_sync(~0u, t) - __reduce_min_sync(~0u, t) + __reduce_max_sync(~0u, -t);",
-          np.where(T < 32, 496, 1520 - 32 - 32))
-    check(run, "C[t] = __reduce_xor_sync(~0u, (unsigned)t) + __reduce_or_sync(~0u, (unsigned)t);", np.where(T < 32, 31, 63))
+    check(
+        run,
+        "C[t] = __reduce_add_sync(~0u, t) - __reduce_min_sync(~0u, t) + __reduce_max_sync(~0u, -t);",
+        np.where(T < 32, 496, 1520 - 32 - 32),
+    )
+    check(
+        run,
+        "C[t] = __reduce_xor_sync(~0u, (unsigned)t) + __reduce_or_sync(~0u, (unsigned)t);",
+        np.where(T < 32, 31, 63),
+    )
 
 
-@pytest.mark.parametrize(("name", "start", "wanted"), [
-    ("atomicAdd(p, t)", 5, 5 + 2016), ("atomicSub(p, 1)", 5, -59), ("atomicMax(p, t)", 9, 63), ("atomicMin(p, t)", 9, 0),
-    ("atomicAnd(p, ~(1 << (t % 32)))", -1, 0), ("atomicOr(p, 1 << (t % 8))", 0, 255),
-    ("atomicXor(p, t)", 0, 0), ("atomicInc((unsigned*)p, 9u)", 0, 4), ("atomicDec((unsigned*)p, 9u)", 0, 6),
-])
+@pytest.mark.parametrize(
+    ("name", "start", "wanted"),
+    [
+        ("atomicAdd(p, t)", 5, 5 + 2016),
+        ("atomicSub(p, 1)", 5, -59),
+        ("atomicMax(p, t)", 9, 63),
+        ("atomicMin(p, t)", 9, 0),
+        ("atomicAnd(p, ~(1 << (t % 32)))", -1, 0),
+        ("atomicOr(p, 1 << (t % 8))", 0, 255),
+        ("atomicXor(p, t)", 0, 0),
+        ("atomicInc((unsigned*)p, 9u)", 0, 4),
+        ("atomicDec((unsigned*)p, 9u)", 0, 6),
+    ],
+)
 @pytest.mark.parametrize("where", ["global", "shared"])
 def test_atomics(run, name, start, wanted, where):
     if where == "global":
         body = f"{name.replace('p,', 'C,').replace('*)p', '*)C')};"
-        ran = run(f"{K}k(int* C) {{ const int t = threadIdx.x; {body} }}", (1,), (64,), {"C": np.full(1, start, np.int32)})
+        ran = run(
+            f"{K}k(int* C) {{ const int t = threadIdx.x; {body} }}",
+            (1,),
+            (64,),
+            {"C": np.full(1, start, np.int32)},
+        )
     else:
         body = f"""__shared__ int one; int* p = &one; if (t == 0) one = {start}; __syncthreads(); {name};
           __syncthreads(); if (t == 0) C[0] = one;"""
@@ -114,24 +168,30 @@ def test_atomics_return_every_old_value_once(run):
 
 
 def test_compare_and_swap_and_floats(run):
-    source = K + """k(float* sum, double* wide, int* tickets) {
+    source = (
+        K
+        + """k(float* sum, double* wide, int* tickets) {
       atomicAdd(sum, 0.5f); atomicAdd(wide, (double)threadIdx.x);
       int old = *(volatile int*)tickets, seen;
       do { seen = old; old = atomicCAS(tickets, seen, seen + 3); } while (old != seen);
     }"""
+    )
     ran = run(source, (2,), (64,), {"sum": out(1, np.float32), "wide": out(1, np.float64), "tickets": out(1)})
     assert [str(h) for h in ran.result.hazards] == []
     assert (ran["sum"][0], ran["wide"][0], ran["tickets"][0]) == (64.0, 2 * 2016.0, 3 * 128)
 
 
 def test_spin_lock_between_blocks(run):
-    source = K + """k(int* lock, int* count) {
+    source = (
+        K
+        + """k(int* lock, int* count) {
       if (threadIdx.x == 0) {
         while (atomicCAS(lock, 0, 1) != 0) {}
         __threadfence(); *count += 1; __threadfence();
         atomicExch(lock, 0);
       }
     }"""
+    )
     for seed in (0, 1, 2):
         ran = run(source, (40,), (32,), {"lock": out(1), "count": out(1)}, order_seed=seed)
         assert [str(h) for h in ran.result.hazards] == []
@@ -140,28 +200,37 @@ def test_spin_lock_between_blocks(run):
 
 def test_waiting_for_a_later_block(run):
     """Block 0 waits for the last block, thousands of lanes later: cohorts must take turns."""
-    source = K + """k(volatile int* flag, int* C) {
+    source = (
+        K
+        + """k(volatile int* flag, int* C) {
       if (blockIdx.x == 0 && threadIdx.x == 0) { while (flag[0] == 0) {} __threadfence(); C[0] = C[1]; }
       if (blockIdx.x == gridDim.x - 1 && threadIdx.x == 0) { C[1] = 7; __threadfence(); flag[0] = 1; }
     }"""
+    )
     ran = run(source, (64,), (1024,), {"flag": out(1), "C": out(2)})
     assert [str(h) for h in ran.result.hazards] == []
     assert ran["C"].tolist() == [7, 7]
 
 
 def test_barrier_reductions(run):
-    check(run, "C[t] = __syncthreads_count(t % 3 == 0) * 100 + __syncthreads_or(t == 50) * 10 + __syncthreads_and(t < 64);",
-          [22 * 100 + 11] * 64)
+    check(
+        run,
+        "C[t] = __syncthreads_count(t % 3 == 0) * 100 + __syncthreads_or(t == 50) * 10 + __syncthreads_and(t < 64);",
+        [22 * 100 + 11] * 64,
+    )
 
 
 def test_early_exit_does_not_block_a_barrier(run):
-    source = K + """k(int* C) {
+    source = (
+        K
+        + """k(int* C) {
       __shared__ int s[64];
       if (threadIdx.x >= 40) return;
       s[threadIdx.x] = threadIdx.x;
       __syncthreads();
       C[threadIdx.x] = s[39 - threadIdx.x];
     }"""
+    )
     ran = run(source, (3,), (64,), {"C": out(40)}, detect_races=False)
     assert ran["C"].tolist() == list(range(39, -1, -1))
     assert ran.result.status == "ok"
@@ -169,12 +238,15 @@ def test_early_exit_does_not_block_a_barrier(run):
 
 
 def test_blocks_that_leave_early_are_legal(run):
-    source = K + """k(int* C, int n) {
+    source = (
+        K
+        + """k(int* C, int n) {
       __shared__ int s[32];
       if (blockIdx.x * 32 >= n) return;
       s[threadIdx.x] = threadIdx.x; __syncthreads();
       C[blockIdx.x * 32 + threadIdx.x] = s[31 - threadIdx.x];
     }"""
+    )
     ran = run(source, (5,), (32,), {"C": out(64), "n": 64})
     assert ran.result.hazards == []
     assert ran.result.advice == []
@@ -217,11 +289,14 @@ def test_generic_pointers_to_all_memories(run):
 
 
 def test_three_dimensional_launch(run):
-    source = K + """k(int* C) {
+    source = (
+        K
+        + """k(int* C) {
       int b = blockIdx.x + gridDim.x * (blockIdx.y + gridDim.y * blockIdx.z);
       int t = threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z);
       C[b * blockDim.x * blockDim.y * blockDim.z + t] = b * 1000 + t;
     }"""
+    )
     ran = run(source, (2, 3, 2), (5, 3, 2), {"C": out(360)}, uninitialised=("C",))
     assert ran.result.hazards == []
     assert ran["C"].tolist() == [b * 1000 + t for b in range(12) for t in range(30)]
@@ -257,9 +332,14 @@ def test_sequence_of_launches_shares_memory(run):
     assert first.counters.summary()["global_store_requests"] == 4
 
 
-@pytest.mark.parametrize(("text", "message"), [
-    ("hello", "unfinished statement"), (".version 8.5\n", "no .entry"), (".visible .entry k() {", "cut short"),
-])
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("hello", "unfinished statement"),
+        (".version 8.5\n", "no .entry"),
+        (".visible .entry k() {", "cut short"),
+    ],
+)
 def test_text_that_is_not_ptx(text, message):
     with pytest.raises(EmulationError, match=message):
         parse_ptx(text)
@@ -272,10 +352,15 @@ def test_unsupported_instruction_names_itself_and_its_line():
     assert (caught.value.instruction, caught.value.line) == ("frobnicate.b32", 6)
 
 
-@pytest.mark.parametrize(("grid", "block", "arguments", "message"), [
-    ((1, 1, 1), (2048, 1, 1), [0], "cannot be launched"), ((1, 1, 1), (256, 1, 1), [0], "launch bounds"),
-    ((1, 1, 1), (64, 1, 1), [], "0 arguments for 1"), ((0, 1, 1), (64, 1, 1), [0], "cannot be launched"),
-])
+@pytest.mark.parametrize(
+    ("grid", "block", "arguments", "message"),
+    [
+        ((1, 1, 1), (2048, 1, 1), [0], "cannot be launched"),
+        ((1, 1, 1), (256, 1, 1), [0], "launch bounds"),
+        ((1, 1, 1), (64, 1, 1), [], "0 arguments for 1"),
+        ((0, 1, 1), (64, 1, 1), [0], "cannot be launched"),
+    ],
+)
 def test_launches_that_the_hardware_refuses(grid, block, arguments, message):
     from conftest import compiled
 

@@ -28,7 +28,11 @@ def round_to(value: Fraction, dtype: type, mode: str = "rn") -> float:
         guess = dtype(float(value))
     if not np.isfinite(guess):
         return float(guess)
-    near = {float(guess), float(np.nextafter(guess, dtype(-np.inf))), float(np.nextafter(guess, dtype(np.inf)))}
+    near = {
+        float(guess),
+        float(np.nextafter(guess, dtype(-np.inf))),
+        float(np.nextafter(guess, dtype(np.inf))),
+    }
     near = {c for c in near if math.isfinite(c)}
     low = max(c for c in near if Fraction(c) <= value)
     high = min(c for c in near if Fraction(c) >= value)
@@ -46,7 +50,9 @@ def round_to(value: Fraction, dtype: type, mode: str = "rn") -> float:
 
 
 OPERATIONS = {
-    "add": (2, lambda a, b: a + b), "sub": (2, lambda a, b: a - b), "mul": (2, lambda a, b: a * b),
+    "add": (2, lambda a, b: a + b),
+    "sub": (2, lambda a, b: a - b),
+    "mul": (2, lambda a, b: a * b),
     "fma": (3, lambda a, b, c: a * b + c),
 }
 
@@ -73,8 +79,12 @@ def test_fma_is_rounded_once(sign, wanted):
     x = np.array([1 + 2**-23], np.float32)
     y = np.array([sign * 2.0**-24 * (1 - 2**-23)], np.float32)
     z = np.array([1 + 2**-23], np.float32)
-    assert float(np.float32(float(x[0]) * float(y[0]) + float(z[0]))) != wanted  # what two roundings would give
-    assert round_to(Fraction(float(x[0])) * Fraction(float(y[0])) + Fraction(float(z[0])), np.float32) == wanted
+    assert (
+        float(np.float32(float(x[0]) * float(y[0]) + float(z[0]))) != wanted
+    )  # what two roundings would give
+    assert (
+        round_to(Fraction(float(x[0])) * Fraction(float(y[0])) + Fraction(float(z[0])), np.float32) == wanted
+    )
     assert evaluate("fma.rn.f32 %d, %s0, %s1, %s2", (x, y, z), np.float32).tolist() == [wanted]
 
 
@@ -87,18 +97,21 @@ def test_f64_fma(operands):
         assert value == float(a * b + c)
 
 
-@pytest.mark.parametrize(("name", "reference", "low", "high"), [
-    ("rcp.approx.ftz.f32", lambda x: 1 / x, 0.01, 1e6),
-    ("rcp.rn.f32", lambda x: 1 / x, 0.01, 1e6),
-    ("sqrt.rn.f32", np.sqrt, 0, 1e6),
-    ("sqrt.approx.f32", np.sqrt, 0, 1e6),
-    ("rsqrt.approx.f32", lambda x: 1 / np.sqrt(x), 0.01, 1e6),
-    ("ex2.approx.ftz.f32", np.exp2, -100, 100),
-    ("lg2.approx.f32", np.log2, 0.01, 1e6),
-    ("sin.approx.f32", np.sin, -3, 3),
-    ("cos.approx.f32", np.cos, -3, 3),
-    ("tanh.approx.f32", np.tanh, -5, 5),
-])
+@pytest.mark.parametrize(
+    ("name", "reference", "low", "high"),
+    [
+        ("rcp.approx.ftz.f32", lambda x: 1 / x, 0.01, 1e6),
+        ("rcp.rn.f32", lambda x: 1 / x, 0.01, 1e6),
+        ("sqrt.rn.f32", np.sqrt, 0, 1e6),
+        ("sqrt.approx.f32", np.sqrt, 0, 1e6),
+        ("rsqrt.approx.f32", lambda x: 1 / np.sqrt(x), 0.01, 1e6),
+        ("ex2.approx.ftz.f32", np.exp2, -100, 100),
+        ("lg2.approx.f32", np.log2, 0.01, 1e6),
+        ("sin.approx.f32", np.sin, -3, 3),
+        ("cos.approx.f32", np.cos, -3, 3),
+        ("tanh.approx.f32", np.tanh, -5, 5),
+    ],
+)
 @QUICK
 @given(data=st.data())
 def test_special_functions(name, reference, low, high, data):
@@ -134,9 +147,15 @@ def test_flush_to_zero_and_saturation():
     assert got.tolist()[2:] == [0.5, 1.0, 0.0]
 
 
-@pytest.mark.parametrize(("mode", "reference"), [
-    ("rni", np.rint), ("rzi", np.trunc), ("rmi", np.floor), ("rpi", np.ceil),
-])
+@pytest.mark.parametrize(
+    ("mode", "reference"),
+    [
+        ("rni", np.rint),
+        ("rzi", np.trunc),
+        ("rmi", np.floor),
+        ("rpi", np.ceil),
+    ],
+)
 @QUICK
 @given(data=st.data())
 def test_float_to_integer(mode, reference, data):
@@ -155,7 +174,9 @@ def test_float_to_integer(mode, reference, data):
 def test_integer_to_float(mode, data):
     x = np.array([2**24 + 1, -(2**24) - 1, 2**31 - 1, -(2**31), 7], np.int32)
     if data is not None:
-        x = np.array(data.draw(st.lists(st.integers(-2**31, 2**31 - 1), min_size=LANES, max_size=LANES)), np.int32)
+        x = np.array(
+            data.draw(st.lists(st.integers(-(2**31), 2**31 - 1), min_size=LANES, max_size=LANES)), np.int32
+        )
     got = evaluate(f"cvt.{mode}.f32.s32 %d, %s0", (x,), np.float32).tolist()
     assert got == [round_to(Fraction(v), np.float32, mode) for v in x.tolist()]
 
@@ -165,12 +186,17 @@ def test_integer_to_float(mode, data):
 def test_half_arithmetic(operands):
     a, b, c = operands
     bits = [o.view(np.uint16) for o in operands]
-    for name, count, exact in (("add", 2, lambda x, y, z: x + y), ("mul", 2, lambda x, y, z: x * y),
-                               ("fma.rn", 3, lambda x, y, z: x * y + z)):
+    for name, count, exact in (
+        ("add", 2, lambda x, y, z: x + y),
+        ("mul", 2, lambda x, y, z: x * y),
+        ("fma.rn", 3, lambda x, y, z: x * y + z),
+    ):
         text = ", ".join(f"%s{i}" for i in range(count))
         got = evaluate(f"{name}.f16 %d, {text}", bits[:count], np.uint16).view(np.float16)
-        wanted = [round_to(exact(*map(Fraction, row)), np.float16) for row in zip(
-            a.tolist(), b.tolist(), c.tolist(), strict=True)]
+        wanted = [
+            round_to(exact(*map(Fraction, row)), np.float16)
+            for row in zip(a.tolist(), b.tolist(), c.tolist(), strict=True)
+        ]
         assert got.astype(float).tolist() == wanted
 
 

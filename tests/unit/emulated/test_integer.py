@@ -24,13 +24,18 @@ def wrap(value: int, type_: str) -> int:
 def numbers(type_: str) -> st.SearchStrategy[int]:
     bits = int(type_[1:])
     low, high = (-(1 << bits - 1), (1 << bits - 1) - 1) if type_[0] == "s" else (0, (1 << bits) - 1)
-    edges = sorted({low, high, 0, 1, high // 2, low + 1, high - 1, min(31, high), min(32, high), min(33, high)})
+    edges = sorted(
+        {low, high, 0, 1, high // 2, low + 1, high - 1, min(31, high), min(32, high), min(33, high)}
+    )
     return st.one_of(st.sampled_from(edges), st.integers(low, high), st.integers(max(low, -70), 70))
 
 
 def dtype(type_: str) -> type:
-    return {"s": {16: np.int16, 32: np.int32, 64: np.int64}, "u": {16: np.uint16, 32: np.uint32, 64: np.uint64},
-            "b": {16: np.uint16, 32: np.uint32, 64: np.uint64}}[type_[0]][int(type_[1:])]
+    return {
+        "s": {16: np.int16, 32: np.int32, 64: np.int64},
+        "u": {16: np.uint16, 32: np.uint32, 64: np.uint64},
+        "b": {16: np.uint16, 32: np.uint32, 64: np.uint64},
+    }[type_[0]][int(type_[1:])]
 
 
 def divide(a: int, b: int) -> int:
@@ -129,8 +134,12 @@ for t in ("b32", "b64"):
         (f"popc.{t} %d, %s0", (t,), "u32", lambda a: a.bit_count()),
         (f"clz.{t} %d, %s0", (t,), "u32", lambda a, n=bits: n - a.bit_length()),
         (f"brev.{t} %d, %s0", (t,), t, lambda a, n=bits: int(f"{a:0{n}b}"[::-1], 2)),
-        (f"bfi.{t} %d, %s0, %s1, %s2, %s3", (t, t, "u32", "u32"), t,
-         lambda a, b, p, n, w=bits: bfi(a, b, p, n, w)),
+        (
+            f"bfi.{t} %d, %s0, %s1, %s2, %s3",
+            (t, t, "u32", "u32"),
+            t,
+            lambda a, b, p, n, w=bits: bfi(a, b, p, n, w),
+        ),
     ]
 for t in ("s32", "u32", "s64", "u64"):
     CASES += [
@@ -140,13 +149,27 @@ for t in ("s32", "u32", "s64", "u64"):
 CASES += [
     ("abs.s32 %d, %s0", ("s32",), "s32", abs),
     ("neg.s64 %d, %s0", ("s64",), "s64", lambda a: -a),
-    ("add.sat.s32 %d, %s0, %s1", ("s32", "s32"), "s32", lambda a, b: max(-2**31, min(2**31 - 1, a + b))),
+    ("add.sat.s32 %d, %s0, %s1", ("s32", "s32"), "s32", lambda a, b: max(-(2**31), min(2**31 - 1, a + b))),
     ("prmt.b32 %d, %s0, %s1, %s2", ("b32", "b32", "b32"), "b32", prmt),
-    ("dp4a.s32.s32 %d, %s0, %s1, %s2", ("b32", "b32", "s32"), "s32", lambda a, b, c: dot4(a, b, c, (True, True))),
-    ("dp4a.u32.s32 %d, %s0, %s1, %s2", ("b32", "b32", "s32"), "s32", lambda a, b, c: dot4(a, b, c, (False, True))),
+    (
+        "dp4a.s32.s32 %d, %s0, %s1, %s2",
+        ("b32", "b32", "s32"),
+        "s32",
+        lambda a, b, c: dot4(a, b, c, (True, True)),
+    ),
+    (
+        "dp4a.u32.s32 %d, %s0, %s1, %s2",
+        ("b32", "b32", "s32"),
+        "s32",
+        lambda a, b, c: dot4(a, b, c, (False, True)),
+    ),
     ("mul24.lo.u32 %d, %s0, %s1", ("u32", "u32"), "u32", lambda a, b: bits_of(a, 24) * bits_of(b, 24)),
-    ("mad24.lo.s32 %d, %s0, %s1, %s2", ("s32", "s32", "s32"), "s32", lambda a, b, c: (
-        wrap(a << 8, "s32") >> 8) * (wrap(b << 8, "s32") >> 8) + c),
+    (
+        "mad24.lo.s32 %d, %s0, %s1, %s2",
+        ("s32", "s32", "s32"),
+        "s32",
+        lambda a, b, c: (wrap(a << 8, "s32") >> 8) * (wrap(b << 8, "s32") >> 8) + c,
+    ),
     ("slct.s32.s32 %d, %s0, %s1, %s2", ("s32", "s32", "s32"), "s32", lambda a, b, c: a if c >= 0 else b),
     ("lop3.b32 %d, %s0, %s1, %s2, 0xCA", ("b32", "b32", "b32"), "b32", lambda a, b, c: a & b | ~a & c),
     ("lop3.b32 %d, %s0, %s1, %s2, 0x96", ("b32", "b32", "b32"), "b32", lambda a, b, c: a ^ b ^ c),
@@ -154,25 +177,35 @@ CASES += [
 for left in (True, False):
     for wraps in (True, False):
         name = f"shf.{'l' if left else 'r'}.{'wrap' if wraps else 'clamp'}.b32 %d, %s0, %s1, %s2"
-        CASES.append((name, ("b32", "b32", "u32"), "b32",
-                      lambda a, b, n, left=left, wraps=wraps: funnel(a, b, n, left, wraps)))
+        CASES.append(
+            (
+                name,
+                ("b32", "b32", "u32"),
+                "b32",
+                lambda a, b, n, left=left, wraps=wraps: funnel(a, b, n, left, wraps),
+            )
+        )
 for source in ("s16", "u16", "s32", "u32", "s64", "u64"):
     for target in ("s16", "u16", "s32", "u32", "s64", "u64"):
         if source != target:
             CASES.append((f"cvt.{target}.{source} %d, %s0", (source,), target, lambda a: a))
 CASES += [
     ("cvt.sat.u16.s32 %d, %s0", ("s32",), "u16", lambda a: max(0, min(65535, a))),
-    ("cvt.sat.s32.s64 %d, %s0", ("s64",), "s32", lambda a: max(-2**31, min(2**31 - 1, a))),
+    ("cvt.sat.s32.s64 %d, %s0", ("s64",), "s32", lambda a: max(-(2**31), min(2**31 - 1, a))),
     ("cvt.s32.s8 %d, %s0", ("s32",), "s32", lambda a: wrap(a, "s8")),
     ("cvt.u32.u8 %d, %s0", ("s32",), "u32", lambda a: a & 255),
 ]
 
 
-@pytest.mark.parametrize(("instruction", "types", "result", "reference"), CASES, ids=[c[0].split()[0] for c in CASES])
+@pytest.mark.parametrize(
+    ("instruction", "types", "result", "reference"), CASES, ids=[c[0].split()[0] for c in CASES]
+)
 @QUICK
 @given(data=st.data())
 def test_against_unbounded_integers(instruction, types, result, reference, data):
-    columns = [data.draw(st.lists(numbers(t.replace("b", "u")), min_size=LANES, max_size=LANES)) for t in types]
+    columns = [
+        data.draw(st.lists(numbers(t.replace("b", "u")), min_size=LANES, max_size=LANES)) for t in types
+    ]
     arrays = [np.array(c, dtype(t)) for c, t in zip(columns, types, strict=True)]
     got = evaluate(instruction, arrays, dtype(result)).tolist()
     wanted = [wrap(reference(*row), result) for row in zip(*columns, strict=True)]
@@ -189,6 +222,10 @@ COMPARISONS = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": "
 def test_comparisons(name, type_, data):
     a, b = (data.draw(st.lists(numbers(type_), min_size=LANES, max_size=LANES)) for _ in range(2))
     a[0] = b[0]
-    got = evaluate(f"setp.{name}.{type_} %d, %s0, %s1", [np.array(v, dtype(type_)) for v in (a, b)], np.uint32,
-                   predicate=True)
+    got = evaluate(
+        f"setp.{name}.{type_} %d, %s0, %s1",
+        [np.array(v, dtype(type_)) for v in (a, b)],
+        np.uint32,
+        predicate=True,
+    )
     assert got.tolist() == [int(eval(f"{x} {COMPARISONS[name]} {y}")) for x, y in zip(a, b, strict=True)]

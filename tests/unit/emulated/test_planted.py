@@ -11,8 +11,15 @@ from kernelab.device.emulated import KINDS
 
 def launch(run, fault: Fault, bad: bool, **options):
     return run(
-        fault.text(bad), fault.grid, fault.block, fault.arguments, uninitialised=fault.uninitialised,
-        read_only=fault.read_only, dynamic_shared=fault.dynamic_shared, **{**fault.options, **options},
+        fault.text(bad),
+        fault.grid,
+        fault.block,
+        fault.arguments,
+        uninitialised=fault.uninitialised,
+        read_only=fault.read_only,
+        dynamic_shared=fault.dynamic_shared,
+        arch=fault.arch,
+        **{**fault.options, **options},
     )
 
 
@@ -38,8 +45,12 @@ def test_kinds_are_many_and_documented():
     assert len(FAULTS) >= 25
     assert {f.kind for f in FAULTS} <= KINDS
     assert {"memory_fault", "hazard", "timeout"} == {
-        "timeout" if f.kind == "timeout" else "memory_fault"
-        if f.kind.startswith(("out_of", "mis", "write_to")) else "hazard" for f in FAULTS
+        "timeout"
+        if f.kind == "timeout"
+        else "memory_fault"
+        if f.kind.startswith(("out_of", "mis", "write_to"))
+        else "hazard"
+        for f in FAULTS
     }
 
 

@@ -47,8 +47,14 @@ def test_result_and_no_hazard(run, source, size, beta):
     args = arguments(m, n, k, 1.5, beta)
     along_x, along_y = (m, n) if source is NAIVE else (n, m)
     unwritten = ("C",) if beta == 0 and source is TILED else ()
-    ran = run(source, (-(-along_x // 32), -(-along_y // 32)), (32, 32), args, uninitialised=unwritten,
-              read_only=("A", "B"))
+    ran = run(
+        source,
+        (-(-along_x // 32), -(-along_y // 32)),
+        (32, 32),
+        args,
+        uninitialised=unwritten,
+        read_only=("A", "B"),
+    )
     wanted = 1.5 * (args["A"].astype(np.float64) @ args["B"]) + (beta * args["C"] if beta else 0)
     assert ran.result.hazards == []
     np.testing.assert_allclose(ran["C"], wanted, rtol=1e-4, atol=1e-5)

@@ -143,7 +143,7 @@ def test_overrides_are_laid_over_the_config(project: Project) -> None:
     assert plan.timing.processes == 3
     assert plan.timing.extend_to == 12
     assert plan.builds["13_final/default"].arch == "sm_90"
-    with pytest.raises(UserError, match="timing.procs"):
+    with pytest.raises(UserError, match=r"timing\.procs"):
         project.plan(overrides={"timing": {"procs": 3}})
 
 
@@ -198,8 +198,9 @@ def test_every_comparison_moves_exactly_its_variable(project: Project, data: st.
     try:
         plan = project.plan()
     except UserError as error:
-        assert "changes nothing" in str(error)
-        return
+        if "changes nothing" in str(error):
+            return
+        raise
     experiment = plan.experiments["x"]
     assert len(set(experiment.arms)) == len(experiment.arms)
     arms: list[Arm] = [plan.arms[name] for name in experiment.arms]

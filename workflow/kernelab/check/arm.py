@@ -10,9 +10,8 @@ from pathlib import Path
 
 from kernelab.check.job import CheckJob, Refusal, Result
 from kernelab.check.process import Transcript, converse
-from kernelab.device.cuda_faults import BrokenMachine
 from kernelab.device.lock import card_lock
-from kernelab.errors import UserError
+from kernelab.errors import BrokenMachine, UserError
 from kernelab.plan.arms import OperationPlan, Plan
 from kernelab.records.build import BuildRecord
 from kernelab.records.check import CheckedProblem, CheckRecord, CheckStatus, gravest
@@ -195,6 +194,6 @@ def _code(folder: Path | None, name: str) -> str:
 
 @contextmanager
 def _card(job: CheckJob) -> Iterator[tuple[int, ...]]:
-    """The card's lock: a check beside somebody's measurement would disturb it."""
+    """The card's lock, shared with other checks: a check beside somebody's measurement would disturb it."""
     with contextlib.ExitStack() as stack:
-        yield (stack.enter_context(card_lock(job.uuid)),) if job.device == "gpu" else ()
+        yield (stack.enter_context(card_lock(job.uuid, shared=True)),) if job.device == "gpu" else ()

@@ -85,10 +85,14 @@ class Findings:
         for change in changed:
             self.fault("wrong_result", f"changed its input {change}")
 
-    def judge_repeat(self, first: Outputs, second: Outputs) -> None:
-        """Two runs on the same inputs: a difference is a remark, since float atomics may add in any order."""
-        for name in first:
-            if count := differing_bits(first[name], second[name]):
+    def judge_repeat(self, task: Task, job: CheckJob, first: Outputs, second: Outputs) -> None:
+        """A second run on the same inputs: a difference in bits is a remark, since float atomics may add in any order."""
+        differing = {name: differing_bits(first[name], second[name]) for name in first}
+        if not any(differing.values()):
+            return  # what was said of the first run holds
+        self.judge_outputs(task, job, second, "second run: ")
+        for name, count in differing.items():
+            if count:
                 self.remark(f"two runs differ in {count} of {first[name].size} elements of {name}")
 
     def judge_library(self, library: str, ours: Outputs, theirs: Outputs) -> None:

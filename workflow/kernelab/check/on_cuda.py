@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 from kernelab.check.job import CheckJob
 from kernelab.check.judgement import At, Findings, Task, make_task
 from kernelab.device.cuda import Session
-from kernelab.device.cuda_faults import BrokenMachine, KernelFault, translated
+from kernelab.device.cuda_faults import KernelFault, translated
 from kernelab.device.cuda_launch import Arm
 from kernelab.device.cuda_memory import DeviceArrays
-from kernelab.errors import UserError
+from kernelab.errors import BrokenMachine, UserError
 from kernelab.operation.launches import LaunchRefused, array_buffers
 from kernelab.operation.loader import load_operation
 from kernelab.operation.program import make_program
@@ -66,8 +66,7 @@ class CudaChecker:
         findings.judge_outputs(task, self._job, first)
         second = self._launch(arm, arrays, task, at)
         at("compare")
-        findings.judge_outputs(task, self._job, second, "second run: ")
-        findings.judge_repeat(first, second)
+        findings.judge_repeat(task, self._job, first, second)
         findings.judge_memory([*arrays.damaged_guards(), *arm.damaged_guards()], arrays.changed_inputs())
         if self._job.library and not self._job.kernel.library:
             self._compare_with_library(task, arrays, first, findings, at)

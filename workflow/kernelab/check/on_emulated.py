@@ -109,8 +109,7 @@ class EmulatedChecker:
         device.launch_again()
         at("compare")
         second = device.outputs()
-        findings.judge_outputs(task, job, second, "second run: ")
-        findings.judge_repeat(first, second)
+        findings.judge_repeat(task, job, first, second)
 
 
 class EmulatedDevice:

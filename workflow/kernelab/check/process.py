@@ -15,7 +15,7 @@ from pydantic import ValidationError
 
 import kernelab
 from kernelab.check.job import EVENT, CheckJob, Done, Progress, Refusal, Result
-from kernelab.device.cuda_faults import BrokenMachine
+from kernelab.errors import BrokenMachine
 
 AFTER_KILL_S = 30.0  # a driver that tears down a hung kernel takes some seconds
 STDERR_TAIL = 600

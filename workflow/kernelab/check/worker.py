@@ -18,8 +18,7 @@ from pydantic import BaseModel
 
 from kernelab.check.job import CheckJob, Done, Progress, Refusal, Result, Stage
 from kernelab.check.judgement import Checker
-from kernelab.device.cuda_faults import BrokenMachine
-from kernelab.errors import UserError
+from kernelab.errors import BrokenMachine, UserError
 
 PR_SET_PDEATHSIG = 1
 

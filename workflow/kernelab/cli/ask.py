@@ -24,15 +24,32 @@ QUICK = {"processes": 3, "extend_to": 3}
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of `ask`."""
-    parser.add_argument("--base", required=True, metavar="KERNEL[,KERNEL]", help="the kernel, or several to ask the same of")
     parser.add_argument(
-        "--vary", required=True, metavar="VARIABLE=LEVEL,LEVEL", help="the one variable; its first level is the base level"
+        "--base", required=True, metavar="KERNEL[,KERNEL]", help="the kernel, or several to ask the same of"
     )
-    parser.add_argument("--hold", action="append", default=[], metavar="VARIABLE=LEVEL", help="a level that all arms share")
-    parser.add_argument("--at", action="append", default=[], metavar="PROBLEM", help="a problem of config.yaml; may be repeated")
-    parser.add_argument("--quick", action="store_true", help="three processes and no extension: a wider interval, sooner")
+    parser.add_argument(
+        "--vary",
+        required=True,
+        metavar="VARIABLE=LEVEL,LEVEL",
+        help="the one variable; its first level is the base level",
+    )
+    parser.add_argument(
+        "--hold", action="append", default=[], metavar="VARIABLE=LEVEL", help="a level that all arms share"
+    )
+    parser.add_argument(
+        "--at",
+        action="append",
+        default=[],
+        metavar="PROBLEM",
+        help="a problem of config.yaml; may be repeated",
+    )
+    parser.add_argument(
+        "--quick", action="store_true", help="three processes and no extension: a wider interval, sooner"
+    )
     parser.add_argument("--name", default="ask", help="of the experiment (default: ask)")
-    parser.add_argument("snakemake", nargs="*", metavar="OPTION", help="after --: options for snakemake, such as --cores 4")
+    parser.add_argument(
+        "snakemake", nargs="*", metavar="OPTION", help="after --: options for snakemake, such as --cores 4"
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -56,7 +73,15 @@ def run(arguments: argparse.Namespace) -> int:
     path = RESULTS / "ask" / f"{name}.yaml"
     write_text(path, yaml_text(overlay))
     target = layout.compare(name)
-    command = [sys.executable, "-m", "snakemake", target.as_posix(), *arguments.snakemake, "--configfile", path.as_posix()]
+    command = [
+        sys.executable,
+        "-m",
+        "snakemake",
+        target.as_posix(),
+        *arguments.snakemake,
+        "--configfile",
+        path.as_posix(),
+    ]
     # Its log goes to stderr, so that stdout holds the answer alone.
     status = subprocess.run(command, stdout=sys.stderr).returncode
     if status != 0:

@@ -30,7 +30,9 @@ def compare(arguments: argparse.Namespace) -> None:
     if name not in plan.experiments:
         raise UserError(f"{name}: no experiment of the plan (known: {', '.join(plan.experiments)})")
     layout, digests = Layout(RESULTS, plan.device.id), Digests(plan, Path())
-    record = compare_experiment(plan, name, layout, digest=digests.compare(name), digests=digests, root=Path())
+    record = compare_experiment(
+        plan, name, layout, digest=digests.compare(name), digests=digests, root=Path()
+    )
     write_record(layout.compare(name), record)
     for line in describe(record):
         print(line)
@@ -58,7 +60,9 @@ def claims(arguments: argparse.Namespace) -> None:
     layout = Layout(RESULTS, plan.device.id)
     records = {record.experiment: record for record in _records(plan, layout, Digests(plan, Path()))}
     policy = VerdictPolicy.of_timing(plan.timing)
-    rows = [claim_row(name, claim, records.get(claim.experiment), policy) for name, claim in plan.claims.items()]
+    rows = [
+        claim_row(name, claim, records.get(claim.experiment), policy) for name, claim in plan.claims.items()
+    ]
     write_text(arguments.out or layout.claims, claims_csv(rows))
 
 
@@ -100,7 +104,9 @@ def diff(arguments: argparse.Namespace) -> int:
     for row in found.rows:
         if row.answer is Answer.AGREE and not arguments.all:
             continue
-        ratios = " and ".join(f"{p.ratio.value:.4f}" if p.ratio else p.verdict for p in (row.first, row.second))
+        ratios = " and ".join(
+            f"{p.ratio.value:.4f}" if p.ratio else p.verdict for p in (row.first, row.second)
+        )
         print(f"{row.answer}: {row.experiment}: {row.base} -> {row.arm}: {row.reason} ({ratios})")
     for folder, names in ((arguments.first, found.only_first), (arguments.second, found.only_second)):
         for name in names:
@@ -118,21 +124,27 @@ def verify(arguments: argparse.Namespace) -> int:
     line = parse_certificate(arguments.line)
     plan = _recorded_plan(arguments.results / "plan.json")
     if plan.device.id != line.device:
-        raise UserError(f"{arguments.results}: these are results of {plan.device.id}; the line is about {line.device}")
+        raise UserError(
+            f"{arguments.results}: these are results of {plan.device.id}; the line is about {line.device}"
+        )
     if line.experiment not in plan.experiments:
         raise UserError(f"{arguments.results}: no experiment {line.experiment} in their plan")
     layout = Layout(arguments.results, line.device)
     record = compare_experiment(plan, line.experiment, layout, digest="", digests=None, root=None)
     pair = record.pair(line.base, line.arm)
     if pair is None:
-        raise UserError(f"{arguments.results}: {line.experiment} does not compare {line.base} with {line.arm}")
+        raise UserError(
+            f"{arguments.results}: {line.experiment} does not compare {line.base} with {line.arm}"
+        )
     false = line.contradictions(parse_certificate(pair.certificate))
     for phrase in false:
         print(f"not honest: {phrase}")
     if false:
         return REFUSED
     passed = pair.verdict in PASSED
-    print(f"honest: the records give this very line; {'passed' if passed else 'not passed'}: {pair.verdict}: {pair.reason}")
+    print(
+        f"honest: the records give this very line; {'passed' if passed else 'not passed'}: {pair.verdict}: {pair.reason}"
+    )
     return ALL_AGREE if passed else DIFFERS
 
 
@@ -148,12 +160,16 @@ def _recorded_plan(path: Path) -> Plan:
 
 def _records(plan: Plan, layout: Layout, digests: Digests) -> list[CompareRecord]:
     """The record of every experiment of the plan, which must be the plan's."""
-    return [read_record(layout.compare(name), CompareRecord, digests.compare(name)) for name in plan.experiments]
+    return [
+        read_record(layout.compare(name), CompareRecord, digests.compare(name)) for name in plan.experiments
+    ]
 
 
 def _plan(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--override", default="{}", metavar="JSON", help="settings laid over config.yaml")
-    parser.add_argument("--configfile", type=Path, action="append", default=[], help="a file laid over config.yaml")
+    parser.add_argument(
+        "--configfile", type=Path, action="append", default=[], help="a file laid over config.yaml"
+    )
 
 
 def _compare_arguments(parser: argparse.ArgumentParser) -> None:
@@ -167,19 +183,25 @@ def _table_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _stale_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--results", type=Path, default=RESULTS, metavar="FOLDER", help="results folder (default: results)")
+    parser.add_argument(
+        "--results", type=Path, default=RESULTS, metavar="FOLDER", help="results folder (default: results)"
+    )
     _plan(parser)
 
 
 def _diff_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("first", type=Path, metavar="A", help="a results folder, a snapshot, or a device's folder below one")
+    parser.add_argument(
+        "first", type=Path, metavar="A", help="a results folder, a snapshot, or a device's folder below one"
+    )
     parser.add_argument("second", type=Path, metavar="B", help="another")
     parser.add_argument("--all", action="store_true", help="list the comparisons that agree as well")
 
 
 def _verify_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("line", metavar="LINE", help="the certificate, in quotes")
-    parser.add_argument("results", type=Path, metavar="RESULTS", help="the results folder or snapshot that it is about")
+    parser.add_argument(
+        "results", type=Path, metavar="RESULTS", help="the results folder or snapshot that it is about"
+    )
 
 
 @dataclass(frozen=True)
@@ -196,8 +218,15 @@ COMMANDS = (
     Command("compare", "judge one experiment", _compare_arguments, compare),
     Command("comparisons", "collect every verdict into comparisons.csv", _table_arguments, comparisons),
     Command("claims", "set every claim beside what was measured, in claims.csv", _table_arguments, claims),
-    Command("ask", "compare two or more levels of one variable, here and now", ask_command.add_arguments, ask_command.run),
+    Command(
+        "ask",
+        "compare two or more levels of one variable, here and now",
+        ask_command.add_arguments,
+        ask_command.run,
+    ),
     Command("stale", "list verdicts whose premise has expired (exit 3 if any)", _stale_arguments, stale),
-    Command("diff", "compare two results folders (exit 3: some flip or fade, 4: refused)", _diff_arguments, diff),
+    Command(
+        "diff", "compare two results folders (exit 3: some flip or fade, 4: refused)", _diff_arguments, diff
+    ),
     Command("verify", "check a certificate (exit 3: not passed, 4: not honest)", _verify_arguments, verify),
 )

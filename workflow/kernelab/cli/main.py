@@ -10,12 +10,12 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from kernelab import __version__
-from kernelab.errors import UserError
+from kernelab.errors import BrokenMachine, UserError
 from kernelab.records.layout import SMALL
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one subcommand; returns the exit status. A user's mistake prints one line and gives 1."""
+    """Run one subcommand; returns the exit status. A user's mistake prints one line and gives 1, a broken machine 2."""
     # A step that Snakemake stops should end as on Ctrl-C: children reaped, temporary files gone.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     parsed = _parser().parse_args(arguments)
@@ -25,6 +25,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for line in str(error).splitlines():
             print(f"kernelab: {line}", file=sys.stderr)
         return 1
+    except BrokenMachine as error:
+        print(
+            f"kernelab: {' '.join(str(error).split())}; see `python -m kernelab doctor`, then run again",
+            file=sys.stderr,
+        )
+        return 2
     except KeyboardInterrupt:
         print("kernelab: interrupted; what was finished is kept", file=sys.stderr)
         return 130
@@ -42,21 +48,32 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"kernelab {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
 
-    def command(name: str, run: Callable[[argparse.Namespace], int | None], about: str) -> argparse.ArgumentParser:
+    def command(
+        name: str, run: Callable[[argparse.Namespace], int | None], about: str
+    ) -> argparse.ArgumentParser:
         added = commands.add_parser(name, help=about, description=about)
         added.set_defaults(run=run)
         return added
 
     def with_plan(added: argparse.ArgumentParser) -> None:
         added.add_argument("--override", default="{}", metavar="JSON", help="settings laid over config.yaml")
-        added.add_argument("--configfile", type=Path, action="append", default=[], help="a file laid over config.yaml")
+        added.add_argument(
+            "--configfile", type=Path, action="append", default=[], help="a file laid over config.yaml"
+        )
 
     plan = command("plan", steps.plan, "make the plan from config.yaml and the catalogues")
     plan.add_argument("--out", type=Path, metavar="FILE", help="write plan.json here")
-    plan.add_argument("--csv", type=Path, metavar="FILE", help="write plan.csv here (standard output where neither is given)")
+    plan.add_argument(
+        "--csv",
+        type=Path,
+        metavar="FILE",
+        help="write plan.csv here (standard output where neither is given)",
+    )
     with_plan(plan)
 
-    toolchain = command("toolchain", steps.toolchain, "describe the compilers and disassemblers of this machine")
+    toolchain = command(
+        "toolchain", steps.toolchain, "describe the compilers and disassemblers of this machine"
+    )
     toolchain.add_argument("--out", type=Path, metavar="FILE", help="write toolchain.json here")
     with_plan(toolchain)
 
@@ -66,8 +83,12 @@ def _parser() -> argparse.ArgumentParser:
 
     check = command("check", steps.check, "check one build's results")
     _name_build(check)
-    check.add_argument("--problem", default=SMALL, help=f"a problem's name, or {SMALL} for the operation's own")
-    check.add_argument("--device", default="", help="emulated, on a GPU box too; the plan's device where none is given")
+    check.add_argument(
+        "--problem", default=SMALL, help=f"a problem's name, or {SMALL} for the operation's own"
+    )
+    check.add_argument(
+        "--device", default="", help="emulated, on a GPU box too; the plan's device where none is given"
+    )
     with_plan(check)
 
     time = command("time", steps.time, "time one experiment")
@@ -102,4 +123,6 @@ def _parser() -> argparse.ArgumentParser:
 
 def _name_build(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("kernel")
-    parser.add_argument("variant", nargs="?", default="default", help="as results/plan.csv spells it, after the slash")
+    parser.add_argument(
+        "variant", nargs="?", default="default", help="as results/plan.csv spells it, after the slash"
+    )

@@ -104,7 +104,9 @@ def check(arguments: argparse.Namespace) -> None:
     if arguments.device == EMULATED.id:
         made = made.model_copy(update={"device": EMULATED})
     elif arguments.device not in ("", made.device.id):
-        raise UserError(f"--device {arguments.device}: the plan is for {made.device.id}; name that or {EMULATED.id}")
+        raise UserError(
+            f"--device {arguments.device}: the plan is for {made.device.id}; name that or {EMULATED.id}"
+        )
     key = f"{arguments.kernel}/{arguments.variant}"
     layout, digests = Layout(RESULTS, made.device.id), Digests(made, Path())
     is_build = key in made.builds
@@ -151,7 +153,9 @@ def profile(arguments: argparse.Namespace) -> None:
 
     made = read_plan(arguments)
     key, problem = f"{arguments.kernel}/{arguments.variant}", arguments.problem
-    arm = next((a for a in made.arms.values() if a.record_key == key and a.problem == problem and a.runs), None)
+    arm = next(
+        (a for a in made.arms.values() if a.record_key == key and a.problem == problem and a.runs), None
+    )
     if arm is None:
         raise UserError(f"{key} at {problem}: no arm of the plan; see the column arm of results/plan.csv")
     layout, digests = Layout(RESULTS, made.device.id), Digests(made, Path())
@@ -180,7 +184,9 @@ def table(arguments: argparse.Namespace) -> None:
     rows = TableReader(made, layout, Digests(made, Path())).rows()
     out = arguments.out or layout.table
     write_text(out, table_csv(rows))
-    for line in [f"{out}: {line}" if index == 0 else line for index, line in enumerate(summarise(made, rows))]:
+    for line in [
+        f"{out}: {line}" if index == 0 else line for index, line in enumerate(summarise(made, rows))
+    ]:
         print(line)
 
 
@@ -214,5 +220,5 @@ def read_plan(arguments: argparse.Namespace) -> Plan:
     try:
         overrides = json.loads(arguments.override)
     except ValueError as error:
-        raise UserError(f"--override: not JSON ({error}); write it as {{\"arch\": \"sm_80\"}}") from None
+        raise UserError(f'--override: not JSON ({error}); write it as {{"arch": "sm_80"}}') from None
     return load_plan(Path(), identify, overrides, arguments.configfile)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from kernelab.compare.verdict import Kind, Verdict
 from kernelab.statistics.estimate import Estimate, difference, from_moments
 from kernelab.statistics.policy import VerdictPolicy
-from kernelab.compare.verdict import Kind, Verdict
 
 
 class Answer(StrEnum):

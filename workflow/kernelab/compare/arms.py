@@ -119,7 +119,9 @@ class ArmReader:
                     (build.entries[x.entry].sass_sha256, x.grid, x.block, x.dynamic_shared, x.arguments)
                     for x in launches
                 ],
-                "workspaces": {name: workspace.model_dump(mode="json") for name, workspace in kernel.workspaces.items()},
+                "workspaces": {
+                    name: workspace.model_dump(mode="json") for name, workspace in kernel.workspaces.items()
+                },
                 "prepare": kernel.prepare and (arm.kernel, kernel.prepare),
             }
         )
@@ -131,7 +133,9 @@ class ArmReader:
             self._faults[arm.build] = code_faults(self._layout.build(arm.build), build)
         return self._faults[arm.build]
 
-    def _timed_other(self, arm: Arm, build: BuildRecord | None, session: SessionRecord | None) -> tuple[str, ...]:
+    def _timed_other(
+        self, arm: Arm, build: BuildRecord | None, session: SessionRecord | None
+    ) -> tuple[str, ...]:
         """Whether a session timed something else than the build, launches and problem of today."""
         if session is None or (arm.build and build is None):
             return ()
@@ -226,6 +230,6 @@ def _opcodes(build: BuildRecord | None, launches: tuple[LaunchConfig, ...]) -> d
     hot: HotLoopRecord | None = build.entries[launches[-1].entry].hot_loop
     if hot is None:
         return {}
-    return {"sts_share_pct": hot.sts_share_pct} | {f"sass_{name}": count for name, count in sorted(hot.opcodes.items())}
-
-
+    return {"sts_share_pct": hot.sts_share_pct} | {
+        f"sass_{name}": count for name, count in sorted(hot.opcodes.items())
+    }

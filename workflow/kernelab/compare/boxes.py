@@ -57,13 +57,19 @@ def read_compared(folder: Path) -> list[CompareRecord]:
         devices = [folder]
     cards = [path for path in devices if path.name != EMULATED.id] or devices
     if not cards:
-        raise UserError(f"{folder}: no compare records below it; name a results folder or a snapshot, or run snakemake")
+        raise UserError(
+            f"{folder}: no compare records below it; name a results folder or a snapshot, or run snakemake"
+        )
     if len(cards) > 1:
-        raise UserError(f"{folder}: holds {', '.join(path.name for path in cards)}; name one of these folders")
+        raise UserError(
+            f"{folder}: holds {', '.join(path.name for path in cards)}; name one of these folders"
+        )
     return [read_record(path, CompareRecord) for path in sorted((cards[0] / "compare").glob("*.json"))]
 
 
-def side_by_side(first: Sequence[CompareRecord], second: Sequence[CompareRecord], policy: VerdictPolicy) -> SideBySide:
+def side_by_side(
+    first: Sequence[CompareRecord], second: Sequence[CompareRecord], policy: VerdictPolicy
+) -> SideBySide:
     """Set two sets of verdicts side by side.
 
     Raises:
@@ -86,7 +92,9 @@ def side_by_side(first: Sequence[CompareRecord], second: Sequence[CompareRecord]
                 alone[0].append(f"{name}: {pair.base} -> {pair.arm}")
                 continue
             found = agreement(verdict_of(pair, policy), verdict_of(other, policy), policy)
-            rows.append(Row(name, pair.base, pair.arm, pair, other, found.answer, found.reason, found.size_differs))
+            rows.append(
+                Row(name, pair.base, pair.arm, pair, other, found.answer, found.reason, found.size_differs)
+            )
         alone[1].extend(
             f"{name}: {pair.base} -> {pair.arm}"
             for pair in two[name].comparisons

@@ -23,7 +23,11 @@ PASSED = frozenset({"faster", "slower", "equivalent", "within_margin", "identica
 """Verdicts that answer the question; the others (inconclusive, unstable, confounded, not_measured) do not."""
 
 _FIELDS = ("experiment", "base", "arm", "device", "policy", "session", "verdict", "ratio")
-_LINE = re.compile(rf"{HEAD} " + " ".join(rf"{name}=(?P<{name}>\S*)" for name in _FIELDS) + r" sha256:(?P<digest>[0-9a-f]{64})")
+_LINE = re.compile(
+    rf"{HEAD} "
+    + " ".join(rf"{name}=(?P<{name}>\S*)" for name in _FIELDS)
+    + r" sha256:(?P<digest>[0-9a-f]{64})"
+)
 
 
 @dataclass(frozen=True)
@@ -70,7 +74,11 @@ def parse_certificate(line: str) -> Certificate:
 
 
 def issue(
-    fields: Mapping[str, str], policy: Mapping[str, str], verdict: str, ratio: Ratio | None, bound: Mapping[str, Any]
+    fields: Mapping[str, str],
+    policy: Mapping[str, str],
+    verdict: str,
+    ratio: Ratio | None,
+    bound: Mapping[str, Any],
 ) -> Certificate:
     """The certificate of a verdict.
 

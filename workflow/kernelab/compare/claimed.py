@@ -13,7 +13,9 @@ from kernelab.records.compare import ComparedPair, CompareRecord
 from kernelab.statistics.policy import VerdictPolicy
 
 TIME = "time"
-START = "start"  # a claim's `base`: the step's arm against the start of the steps, not against the step before
+START = (
+    "start"  # a claim's `base`: the step's arm against the start of the steps, not against the step before
+)
 # Counters of ncu move by a hundredth between two runs of the same code, and stalls by a few thousandths of a warp.
 MEASURED_RESOLUTION = 0.01
 SMALLEST_STALL = 0.005
@@ -79,7 +81,9 @@ def find_arm(claim: Claim, record: CompareRecord) -> str | None:
     if pair is not None:
         return pair.arm
     bases = (p for p in record.comparisons if claim.base is None or p.base.partition("/")[0] == claim.base)
-    return next((p.base for p in bases if claim.level is not None and p.base_level == level_text(claim.level)), None)
+    return next(
+        (p.base for p in bases if claim.level is not None and p.base_level == level_text(claim.level)), None
+    )
 
 
 def _metric_row(
@@ -92,7 +96,9 @@ def _metric_row(
         found = _figure(record.arms.get(arm, {}), claim.metric)
         if found is None or claim.value is None:
             return _row(name, claim, Status.NOT_MEASURED, f"{claim.metric} of {arm} is not known")
-        status = level_status(claim.value, found, resolution=_resolution(claim.metric, found, claim.value), policy=policy)
+        status = level_status(
+            claim.value, found, resolution=_resolution(claim.metric, found, claim.value), policy=policy
+        )
         return _row(name, claim, status, f"of {arm}", _text(found))
     if pair is None:
         return _row(name, claim, Status.NOT_MEASURED, _no_arm(claim, record))

@@ -29,9 +29,9 @@ import math
 from dataclasses import dataclass
 from enum import StrEnum
 
+from kernelab.compare.verdict import Kind, Verdict
 from kernelab.statistics.estimate import Estimate
 from kernelab.statistics.policy import VerdictPolicy
-from kernelab.compare.verdict import Kind, Verdict
 
 
 class Status(StrEnum):

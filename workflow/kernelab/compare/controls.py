@@ -82,7 +82,9 @@ def differences(base: Facts, arm: Facts, allowed: Iterable[str]) -> list[Differe
             continue
         values = tuple(facts[name].value if name in facts else NONE for facts in (base, arm))
         if values[0] != values[1]:
-            declared = known.control in allowed or (known.control.startswith("macro ") and ALL_MACROS in allowed)
+            declared = known.control in allowed or (
+                known.control.startswith("macro ") and ALL_MACROS in allowed
+            )
             found.append(Difference(name, values[0], values[1], declared))
     return found
 

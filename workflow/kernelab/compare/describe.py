@@ -23,7 +23,9 @@ def describe(record: CompareRecord) -> Iterator[str]:
             yield f"    moved: {shown}{more}"
         yield f"    {pair.certificate}"
     for effect in record.effects:
-        what = " x ".join(f"{name}={level}" for name, level in zip(effect.variables, effect.levels, strict=True))
+        what = " x ".join(
+            f"{name}={level}" for name, level in zip(effect.variables, effect.levels, strict=True)
+        )
         yield f"  effect of {what}: {effect.ratio.value:.4f} ({effect.ratio.low:.4f} to {effect.ratio.high:.4f})"
     if record.effects_note:
         yield f"  no effects: {record.effects_note}"

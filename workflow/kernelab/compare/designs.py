@@ -33,7 +33,9 @@ def ratio_record(estimate: Estimate | None) -> Ratio | None:
     )
 
 
-def factorial_cells(comparisons: Sequence[Comparison]) -> list[tuple[list[str], list[list[str]], dict[Cell, str]]]:
+def factorial_cells(
+    comparisons: Sequence[Comparison],
+) -> list[tuple[list[str], list[list[str]], dict[Cell, str]]]:
     """The grids of a factorial: variables, the levels of each, and the arm of every cell.
 
     There is one grid a base kernel and problem, found by following the edges from the arm that no edge leads to.
@@ -57,7 +59,9 @@ def factorial_cells(comparisons: Sequence[Comparison]) -> list[tuple[list[str], 
                     axis = variables.index(edge.variable)
                     cells[edge.arm] = (*cells[base][:axis], edge.level, *cells[base][axis + 1 :])
                     pending.append(edge.arm)
-        grids.append((variables, [levels[name] for name in variables], {cell: arm for arm, cell in cells.items()}))
+        grids.append(
+            (variables, [levels[name] for name in variables], {cell: arm for arm, cell in cells.items()})
+        )
     return grids
 
 
@@ -74,11 +78,16 @@ def factorial_effects(
         arms = list(cells.values())
         sessions = {name for name in _sessions(experiment.comparisons, set(arms), measured)}
         if len(sessions) != 1 or "" in sessions:
-            return [], "the cells of the grid were not all timed in one session; delete its timing record to time them anew"
+            return (
+                [],
+                "the cells of the grid were not all timed in one session; delete its timing record to time them anew",
+            )
         rounds = cell_rounds(measured.samples, sessions.pop(), arms)
         if min(len(processes) for processes in rounds.values()) < 2:
             return [], "no two processes have a round in which every cell took part"
-        grid = Grid(tuple(variables), tuple(map(tuple, levels)), {cell: rounds[arm] for cell, arm in cells.items()})
+        grid = Grid(
+            tuple(variables), tuple(map(tuple, levels)), {cell: rounds[arm] for cell, arm in cells.items()}
+        )
         origin = plan.arms[arms[0]]
         for effect in grid.effects(policy):
             ratio = ratio_record(effect.estimate)
@@ -109,7 +118,9 @@ def same_question(
     asked: dict[tuple[str, str, str], list[Comparison]] = {}
     if experiment.design in ("vary", "steps", "factorial"):
         for comparison in experiment.comparisons:
-            asked.setdefault((comparison.variable, comparison.base_level, comparison.level), []).append(comparison)
+            asked.setdefault((comparison.variable, comparison.base_level, comparison.level), []).append(
+                comparison
+            )
     found = []
     for (variable, base_level, level), comparisons in asked.items():
         first, *others = comparisons

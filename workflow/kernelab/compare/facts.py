@@ -57,7 +57,9 @@ def control_facts(evidence: Evidence) -> dict[str, Fact]:
     facts |= {name: Fact(_number(value), "problem") for name, value in evidence.problem.items()}
     facts["data"] = Fact(evidence.data, "data")
     facts["l2"] = Fact(evidence.l2, "l2")
-    facts |= {f"bytes of {name}": Fact(digest[:16], "inputs") for name, digest in sorted(evidence.inputs.items())}
+    facts |= {
+        f"bytes of {name}": Fact(digest[:16], "inputs") for name, digest in sorted(evidence.inputs.items())
+    }
     facts |= {name: Fact(value, "environment") for name, value in sorted(evidence.environment.items())}
     return facts
 
@@ -94,7 +96,10 @@ def _build_facts(build: BuildRecord) -> dict[str, Fact]:
         "options": Fact(" ".join(options) or NONE, "options"),
         "arch": Fact(arch, "arch"),
     }
-    facts |= {part: Fact(build.toolchain.get(part, NONE), "toolchain") for part in ("name", "compiler", "disassembler")}
+    facts |= {
+        part: Fact(build.toolchain.get(part, NONE), "toolchain")
+        for part in ("name", "compiler", "disassembler")
+    }
     facts["toolchain"] = facts.pop("name")
     return facts | {f"macro {name}": Fact(value, f"macro {name}") for name, value in sorted(macros.items())}
 

@@ -26,7 +26,10 @@ def code_faults(folder: Path, build: BuildRecord) -> tuple[str, ...]:
         except ValueError as error:
             return (f"kernel.ptx of {build.kernel}/{build.variant} cannot be read: {error}",)
         for name, entry in build.entries.items():
-            said = {key: getattr(entry, key) for key in ("maxntid", "reqntid", "min_blocks", "max_registers", "cluster")}
+            said = {
+                key: getattr(entry, key)
+                for key in ("maxntid", "reqntid", "min_blocks", "max_registers", "cluster")
+            }
             facts = asdict(found[name]) if name in found else {}
             for key, value in said.items():
                 if facts.get(key) != value:

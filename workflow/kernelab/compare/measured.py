@@ -40,7 +40,9 @@ class Measured:
         if session is None:
             return None
         together = next((group for group in session.groups if base in group and arm in group), [])
-        controls = [(session.members[name].arm, name) for name in together if session.members[name].role == "aa"]
+        controls = [
+            (session.members[name].arm, name) for name in together if session.members[name].role == "aa"
+        ]
         own = [control for control in controls if control[0] == base]
         return next(iter(own or controls), None)
 
@@ -61,7 +63,11 @@ def judged_comparison(
     name: str, measured: Measured, base: str, arm: str, confounds: tuple[str, ...], identical_code: bool
 ) -> tuple[Comparison, dict[str, Session]]:
     """What `verdict.judge` takes for one comparison, and the session that it refers to."""
-    rounds, control, session = measured.rounds(base, arm), measured.control(base, arm), measured.session_of(base, arm)
+    rounds, control, session = (
+        measured.rounds(base, arm),
+        measured.control(base, arm),
+        measured.session_of(base, arm),
+    )
     if rounds is None or control is None or session is None:
         return Comparison(name, confounds=confounds, identical_code=identical_code), {}
     aa = pair_rounds(measured.samples, session.id, control)
@@ -71,7 +77,9 @@ def judged_comparison(
     return comparison, {key: Session(aa.time, aa.throttled)}
 
 
-def cell_rounds(samples: Sequence[Sample], session: str, members: Sequence[str]) -> dict[str, list[list[float]]]:
+def cell_rounds(
+    samples: Sequence[Sample], session: str, members: Sequence[str]
+) -> dict[str, list[list[float]]]:
     """Per member, per process: log time of each round that all the members took part in, both halves averaged.
 
     Empty lists where there is no such round.
@@ -80,7 +88,9 @@ def cell_rounds(samples: Sequence[Sample], session: str, members: Sequence[str])
     wanted = set(members)
     for sample in samples:
         if sample.session == session and sample.arm in wanted:
-            visits.setdefault((sample.process, sample.round), {})[(sample.half, sample.arm)] = math.log(sample.time_ms)
+            visits.setdefault((sample.process, sample.round), {})[(sample.half, sample.arm)] = math.log(
+                sample.time_ms
+            )
     found: dict[str, dict[int, list[float]]] = {name: {} for name in members}
     for (process, _), logs in sorted(visits.items()):
         if len(logs) == 2 * len(wanted):

@@ -45,7 +45,14 @@ def expired(
                 if why := changes.get(name, ""):
                     lead = "a premise expired: its base" if role == "base" else "its arm"
                     found.append(
-                        Expired(record.experiment, record.device, pair.base, pair.arm, pair.verdict, f"{lead} {why}")
+                        Expired(
+                            record.experiment,
+                            record.device,
+                            pair.base,
+                            pair.arm,
+                            pair.verdict,
+                            f"{lead} {why}",
+                        )
                     )
                     break
     return found

@@ -57,6 +57,7 @@ def static_columns(plan: Plan, arm: Arm, build: BuildRecord) -> dict[str, Any]:
         columns |= {
             "hot_loop_instructions": hot.instructions,
             "ffma_share_pct": hot.ffma_share_pct,
+            "sts_share_pct": hot.sts_share_pct,
             "bound_pct_of_peak": hot.bound_pct_of_peak,
             **{name: hot.widths.get(name, 0) for name in ("lds_128", "lds_64", "lds_32")},
         }
@@ -79,7 +80,9 @@ def target_card(plan: Plan, arch: str) -> Card | None:
     if plan.target_card is not None:
         card = find_card(plan.target_card)
         if card is None:
-            raise UserError(f"config.yaml: target_card: {plan.target_card} is in no table of cards; use the driver's name for it")
+            raise UserError(
+                f"config.yaml: target_card: {plan.target_card} is in no table of cards; use the driver's name for it"
+            )
         return card
     if plan.device.kind == "gpu" and (card := find_card(plan.device.name)) is not None:
         return card

@@ -67,12 +67,18 @@ class _Step:
         plan, name = self._plan, self._planned.name
         if plan.device.kind != "gpu" or not plan.timed_comparisons(name):
             return None
-        record = read_record(self._layout.timing(name), TimingRecord, digests.timing(name) if digests else None)
+        record = read_record(
+            self._layout.timing(name), TimingRecord, digests.timing(name) if digests else None
+        )
         return Measured(record, read_samples(self._layout.samples(name)))
 
     def record(self, digest: str) -> CompareRecord:
         accounts = {(c.base, c.arm): self._accounts(c) for c in self._planned.comparisons}
-        found = {pair: self._differences(c, accounts[pair]) for c in self._planned.comparisons for pair in [(c.base, c.arm)]}
+        found = {
+            pair: self._differences(c, accounts[pair])
+            for c in self._planned.comparisons
+            for pair in [(c.base, c.arm)]
+        }
         verdicts = self._verdicts(accounts, found)
         effects, effects_note = factorial_effects(self._plan, self._planned, self._measured, self._policy)
         timing = self._measured.record if self._measured else None
@@ -115,7 +121,9 @@ class _Step:
         base, arm = (self._plan.arms[name] for name in (comparison.base, comparison.arm))
         return self._reader.account(base, timing, session), self._reader.account(arm, timing, session)
 
-    def _differences(self, comparison: Comparison, accounts: tuple[ArmAccount, ArmAccount]) -> list[Difference]:
+    def _differences(
+        self, comparison: Comparison, accounts: tuple[ArmAccount, ArmAccount]
+    ) -> list[Difference]:
         base, arm = accounts
         return differences(base.facts, arm.facts, controlled(self._plan, comparison))
 
@@ -149,7 +157,9 @@ class _Step:
             phrases += account.faults
         session = self._session(comparison)
         if session is not None and session.environment_after:
-            for name, (before, after) in changed(session.environment_before, session.environment_after).items():
+            for name, (before, after) in changed(
+                session.environment_before, session.environment_after
+            ).items():
                 phrases += (f"{name} changed while session {session.id} ran, from {before} to {after}",)
         return tuple(dict.fromkeys(phrases))
 
@@ -179,7 +189,9 @@ class _Step:
             ratio,
             {
                 "samples": self._samples_sha256,
-                "sessions": [s.model_dump(mode="json") for s in self._measured.record.sessions] if self._measured else [],
+                "sessions": [s.model_dump(mode="json") for s in self._measured.record.sessions]
+                if self._measured
+                else [],
                 "base": _bound(base),
                 "arm": _bound(arm),
                 "confounds": [item.fact for item in found if not item.declared],
@@ -214,7 +226,8 @@ class _Step:
                 Change(name=item.fact, base=item.base, arm=item.arm, declared=item.declared) for item in found
             ],
             outcomes_changed=[
-                Change(name=name, base=before, arm=after) for name, before, after in moved(base.outcomes, arm.outcomes)
+                Change(name=name, base=before, arm=after)
+                for name, before, after in moved(base.outcomes, arm.outcomes)
             ],
             source_diff=self._source_diff(base, arm),
             certificate=certificate.line,
@@ -258,7 +271,11 @@ class _Step:
 
 
 def _same_work(base: ArmAccount, arm: ArmAccount) -> bool:
-    same_problem = (base.arm.problem, base.arm.data, base.arm.l2) == (arm.arm.problem, arm.arm.data, arm.arm.l2)
+    same_problem = (base.arm.problem, base.arm.data, base.arm.l2) == (
+        arm.arm.problem,
+        arm.arm.data,
+        arm.arm.l2,
+    )
     return same_problem and base.code != "" and base.code == arm.code
 
 

@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Literal
 
+from kernelab.errors import BrokenMachine
+
 FaultStatus = Literal["launch_error", "memory_fault", "timeout"]
 
 MEMORY_FAULTS = {
@@ -57,10 +59,6 @@ class KernelFault(Exception):
         super().__init__(message)
         self.status: FaultStatus = status
         self.sticky = sticky
-
-
-class BrokenMachine(RuntimeError):
-    """The machine cannot go on: no memory, no driver, a busy or failed card. Never the verdict on a kernel."""
 
 
 def judge(code: int, text: str) -> KernelFault | BrokenMachine:

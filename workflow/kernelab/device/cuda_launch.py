@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from kernelab.device.cuda_faults import BrokenMachine, KernelFault, translated
+from kernelab.device.cuda_faults import KernelFault, translated
 from kernelab.device.cuda_memory import DeviceArrays, GuardedArray
 from kernelab.device.cuda_tensor_map import encode_tensor_map
-from kernelab.errors import UserError
+from kernelab.errors import BrokenMachine, UserError
 from kernelab.operation.launches import Buffer, Dim3, LaunchConfig
 from kernelab.operation.loader import blame
 from kernelab.operation.program import EPOCH, Program

@@ -54,8 +54,10 @@ def lock_folder() -> Path:
 
 
 @contextmanager
-def card_lock(uuid: str, wait_s: float = 600.0) -> Iterator[int]:
+def card_lock(uuid: str, wait_s: float = 600.0, *, shared: bool = False) -> Iterator[int]:
     """Hold the lock of a card.
+
+    A measurement holds it alone. Checks may share it: they disturb each other's time, not each other's results.
 
     Yields the descriptor that holds it. A worker that inherits it (`pass_fds`) keeps the card locked for as long as it
     lives, even where its parent is killed.
@@ -63,6 +65,7 @@ def card_lock(uuid: str, wait_s: float = 600.0) -> Iterator[int]:
     Args:
         uuid: of the GPU.
         wait_s: how long to wait for another holder.
+        shared: whether others that also share it may hold it at the same time.
 
     Raises:
         UserError: it did not come free in time (the message names the holder's process where it is known),
@@ -72,7 +75,7 @@ def card_lock(uuid: str, wait_s: float = 600.0) -> Iterator[int]:
     descriptor = _open(path)
     try:
         deadline = time.monotonic() + wait_s
-        while not _try(descriptor):
+        while not _try(descriptor, shared):
             if time.monotonic() >= deadline:
                 raise UserError(
                     f"the GPU {uuid} is in use by {_holder(descriptor)} for more than {wait_s:g} s; wait for it ({path})"
@@ -103,9 +106,9 @@ def _open(path: Path) -> int:
     raise UserError(f"{path}: comes and goes; do not remove lock files while kernelab runs")
 
 
-def _try(descriptor: int) -> bool:
+def _try(descriptor: int, shared: bool) -> bool:
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(descriptor, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
     except OSError as error:
         if error.errno in (errno.EWOULDBLOCK, errno.EACCES):
             return False

@@ -143,9 +143,21 @@ class Plan(Strict):
         experiment = self.experiments[name]
         return [arm for key in (*experiment.arms, *experiment.references) if (arm := self.arms[key]).runs]
 
+    def is_profiled(self, arm: str) -> bool:
+        """Whether an arm that runs is to be profiled: it is in an experiment that the config names."""
+        policy = self.profile
+        chosen = [
+            e
+            for e in self.experiments.values()
+            if policy.experiments == "all" or e.name in policy.experiments
+        ]
+        return policy.enabled and any(arm in (*e.arms, *e.references) for e in chosen)
+
     def timed_comparisons(self, name: str) -> list[Comparison]:
         """The comparisons of an experiment whose two arms both run on the plan's device."""
-        return [c for c in self.experiments[name].comparisons if self.arms[c.base].runs and self.arms[c.arm].runs]
+        return [
+            c for c in self.experiments[name].comparisons if self.arms[c.base].runs and self.arms[c.arm].runs
+        ]
 
 
 def variant_name(differing: Mapping[str, str]) -> str:

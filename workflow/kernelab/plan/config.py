@@ -81,7 +81,8 @@ class CheckPolicy(Strict):
 class ProfilePolicy(Strict):
     """Whether and how ncu is run."""
 
-    enabled: Bool = Field(default=True, description="profile every timed arm where ncu works")
+    enabled: Bool = Field(default=True, description="profile timed arms where ncu works")
+    experiments: tuple[Name, ...] | Literal["all"] = Field(default="all", description="whose arms to profile")
     limit_s: Float = Field(default=300.0, gt=0, description="wall-clock limit of one profile")
     clock_control: Literal["none", "base"] = Field(default="none", description="ncu --clock-control")
 

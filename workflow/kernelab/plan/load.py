@@ -68,7 +68,7 @@ def load_plan(
         target_card=config.target_card,
         operations=operations,
         problems=resolver.problems,
-        builds={key: build for key, build in sorted(resolver.builds.items())},
+        builds=dict(sorted(resolver.builds.items())),
         arms=resolver.arms,
         experiments=experiments,
         claims=config.claims,

@@ -12,9 +12,9 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict
 
 from kernelab.device.cuda import Session
-from kernelab.device.cuda_faults import BrokenMachine, KernelFault, translated
+from kernelab.device.cuda_faults import KernelFault, translated
 from kernelab.device.cuda_launch import Arm
-from kernelab.errors import UserError
+from kernelab.errors import BrokenMachine, UserError
 from kernelab.operation.inputs import make_inputs
 from kernelab.operation.launches import LaunchRefused, array_buffers
 from kernelab.operation.loader import load_operation

@@ -38,7 +38,9 @@ def take_snapshot(plan: Plan, layout: Layout, out: Path) -> list[Path]:
     if not layout.table.is_file():
         raise UserError(f"{layout.table}: not made yet; run snakemake {layout.table} first")
     if layout.results.resolve().is_relative_to(out.resolve()):
-        raise UserError(f"--out {out}: would replace the results themselves; name a folder below results/snapshots")
+        raise UserError(
+            f"--out {out}: would replace the results themselves; name a folder below results/snapshots"
+        )
     if out.is_dir():
         shutil.rmtree(out)
     copied = []
@@ -66,12 +68,15 @@ def _provenance(plan: Plan) -> str:
             versions.append(f"{package} {metadata.version(package)}")
         except metadata.PackageNotFoundError:
             continue
-    return "\n".join(
-        (
-            f"made {datetime.now(UTC):%Y-%m-%d %H:%M} UTC by kernelab {__version__} with `snakemake results/table.csv`",
-            f"device {plan.device.name} {plan.device.arch} {plan.device.uuid}",
-            f"host {platform.system()} {platform.release()} {platform.machine()}, Python {sys.version.split()[0]}",
-            f"packages {', '.join(versions)}",
-            f"plan {settings_digest(plan.model_dump(mode='json'))}",
+    return (
+        "\n".join(
+            (
+                f"made {datetime.now(UTC):%Y-%m-%d %H:%M} UTC by kernelab {__version__} with `snakemake results/table.csv`",
+                f"device {plan.device.name} {plan.device.arch} {plan.device.uuid}",
+                f"host {platform.system()} {platform.release()} {platform.machine()}, Python {sys.version.split()[0]}",
+                f"packages {', '.join(versions)}",
+                f"plan {settings_digest(plan.model_dump(mode='json'))}",
+            )
         )
-    ) + "\n"
+        + "\n"
+    )

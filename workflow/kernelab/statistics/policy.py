@@ -61,7 +61,9 @@ class VerdictPolicy:
         """
         first = timing.processes if timing.processes > 1 else timing.extend_to
         return cls(
-            processes=max(2, first), extended_processes=max(2, timing.extend_to), extend_above=timing.half_width
+            processes=max(2, first),
+            extended_processes=max(2, timing.extend_to),
+            extend_above=timing.half_width,
         )
 
     @property

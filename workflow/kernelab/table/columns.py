@@ -19,7 +19,11 @@ PLAN = (
     Column("experiment", "", "the experiment, as config.yaml names it"),
     Column("arm", "", "kernel/variant@problem; what differs from the kernel's defaults is in the variant"),
     Column("kernel", "", "the kernel"),
-    Column("variable", "", "the variable that the experiment varies to make this arm; for a base, the one varied from it"),
+    Column(
+        "variable",
+        "",
+        "the variable that the experiment varies to make this arm; for a base, the one varied from it",
+    ),
     Column("level", "", "the level of that variable in this arm"),
     Column("is_base", "", "true for an arm that others are compared with"),
     Column("problem", "", "the problem's name"),
@@ -51,16 +55,25 @@ STATIC = (
     Column("blocks", "", "in the grid of the main launch"),
     Column("occupancy_pct", "%", "theoretical occupancy of the main launch on the target card"),
     Column("waves", "", "blocks over the blocks that the target card holds at once"),
-    Column("sass_sha256", "", "hash of the normalised SASS and resources of the launches; equal hashes are identical code"),
+    Column(
+        "sass_sha256",
+        "",
+        "hash of the normalised SASS and resources of the launches; equal hashes are identical code",
+    ),
     Column("hot_loop_instructions", "", "SASS instructions in the hot loop of the main launch"),
     Column("ffma_share_pct", "%", "share of FFMA among them: a ceiling on issue-limited cards"),
+    Column("sts_share_pct", "%", "share of shared stores among them"),
     Column("lds_128", "", "128-bit shared loads in the hot loop"),
     Column("lds_64", "", "64-bit shared loads in the hot loop"),
     Column("lds_32", "", "32-bit shared loads in the hot loop"),
     Column("bound_pct_of_peak", "%", "no schedule of the hot loop can pass this share of FP32 peak"),
 )
 TIMING = (
-    Column("time_ms", "ms", "median over processes of the median time of one launch of the arm (all its launches)"),
+    Column(
+        "time_ms",
+        "ms",
+        "median over processes of the median time of one launch of the arm (all its launches)",
+    ),
     Column("time_low_ms", "ms", "lower end of the 95% interval of time_ms"),
     Column("time_high_ms", "ms", "upper end of it"),
     Column("tflops", "TFLOP/s", "the operation's FLOPs over time_ms"),
@@ -71,16 +84,34 @@ TIMING = (
 )
 NCU = tuple(Column(c.name, c.unit, c.about) for c in NCU_COLUMNS)
 EMULATED = (
-    Column("emu_problem", "", "the check problem that the counters below are from: the largest that launches the same entries"),
-    Column("emu_global_load_sectors", "sectors", "32-byte sectors that global loads ask for, over the whole grid"),
+    Column(
+        "emu_problem",
+        "",
+        "the check problem that the counters below are from: the largest that launches the same entries",
+    ),
+    Column(
+        "emu_global_load_sectors", "sectors", "32-byte sectors that global loads ask for, over the whole grid"
+    ),
     Column("emu_global_store_sectors", "sectors", "the same for global stores"),
-    Column("emu_sectors_per_load", "sectors", "per global load request of a warp; 4 is the fewest for 32-bit accesses"),
+    Column(
+        "emu_sectors_per_load",
+        "sectors",
+        "per global load request of a warp; 4 is the fewest for 32-bit accesses",
+    ),
     Column("emu_sectors_per_store", "sectors", "per global store request of a warp"),
-    Column("emu_shared_load_wavefronts", "wavefronts", "passes through the banks that shared loads take, over the whole grid"),
+    Column(
+        "emu_shared_load_wavefronts",
+        "wavefronts",
+        "passes through the banks that shared loads take, over the whole grid",
+    ),
     Column("emu_shared_store_wavefronts", "wavefronts", "the same for shared stores"),
     Column("emu_wavefronts_per_load", "wavefronts", "per shared load request of a warp"),
     Column("emu_wavefronts_per_store", "wavefronts", "per shared store request of a warp"),
-    Column("emu_bank_conflict_pct", "%", "share of shared wavefronts beyond the fewest possible for the same bytes"),
+    Column(
+        "emu_bank_conflict_pct",
+        "%",
+        "share of shared wavefronts beyond the fewest possible for the same bytes",
+    ),
     Column("emu_instructions", "", "PTX instructions that the warps execute, over the whole grid"),
 )
 COLUMNS = (*PLAN, *STATUS, *STATIC, *TIMING, *NCU, *EMULATED)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from kernelab.build.cards import make_card
+from kernelab.compare.emulated import emulated_columns
 from kernelab.compare.static import static_columns
 from kernelab.device.identify import EMULATED
 from kernelab.digests import Digests
@@ -17,7 +18,6 @@ from kernelab.records.layout import SMALL, Layout
 from kernelab.records.profile import ProfileRecord
 from kernelab.records.record import R, read_record
 from kernelab.records.timing import TimedArm, TimingRecord
-from kernelab.table.emulated import emulated_columns
 
 Row = dict[str, Any]
 
@@ -67,7 +67,7 @@ class TableReader:
             "kernel": arm.kernel,
             **_role(experiment, arm.name),
             "problem": arm.problem,
-            **{name: value for name, value in plan.problems[arm.problem].values.items()},
+            **plan.problems[arm.problem].values,
             "arch": arm.settings.get("arch", ""),
             "toolchain": arm.settings.get("toolchain", ""),
             "device": plan.device.id,
@@ -76,7 +76,9 @@ class TableReader:
         if arm.excluded:
             return row | {"status": "not_measured", "note": arm.excluded}
         if arm.build:
-            build = self._read(self._layout.build_record(arm.build), BuildRecord, self._digests.build(arm.build))
+            build = self._read(
+                self._layout.build_record(arm.build), BuildRecord, self._digests.build(arm.build)
+            )
             row |= static_columns(plan, arm, build)
             if build.status != "ok":
                 faults.append(("not_measured" if build.status == "not_built" else build.status, build.note))
@@ -112,7 +114,11 @@ class TableReader:
             problems.append(arm.problem)
         key, device = arm.record_key, self._plan.device.id
         return [
-            self._read(self._layout.check(key, problem, device), CheckRecord, self._digests.check(key, problem, device))
+            self._read(
+                self._layout.check(key, problem, device),
+                CheckRecord,
+                self._digests.check(key, problem, device),
+            )
             for problem in problems
         ]
 
@@ -130,7 +136,7 @@ class TableReader:
         return self._read(self._layout.timing(experiment), TimingRecord, self._digests.timing(experiment))
 
     def _profile(self, arm: Arm) -> ProfileRecord | None:
-        if self._plan.device.kind != "gpu" or not self._plan.profile.enabled or not arm.runs:
+        if self._plan.device.kind != "gpu" or not arm.runs or not self._plan.is_profiled(arm.name):
             return None
         path = self._layout.profile(arm.record_key, arm.problem)
         return self._read(path, ProfileRecord, self._digests.profile(arm))

@@ -49,5 +49,7 @@ def _faults(rows: Iterable[Row]) -> list[str]:
 
 
 def _not_measured(rows: Iterable[Row]) -> list[str]:
-    reasons = Counter(row["note"] for row in rows if row.get("time_ms") is None and row["status"] in ("ok", "not_measured"))
+    reasons = Counter(
+        row["note"] for row in rows if row.get("time_ms") is None and row["status"] in ("ok", "not_measured")
+    )
     return [f"no time for {count} arms: {reason}" for reason, count in reasons.most_common()]

@@ -13,8 +13,7 @@ import sys
 from dataclasses import astuple
 from pathlib import Path
 
-from kernelab.device.cuda_faults import BrokenMachine
-from kernelab.errors import UserError
+from kernelab.errors import BrokenMachine, UserError
 from kernelab.records.record import write_text
 from kernelab.records.timing import CardFacts
 from kernelab.timing.faults import ArmFault

@@ -8,8 +8,25 @@ from .errors import EmulationError, UnsupportedInstruction
 from .hazards import HAZARDS, KINDS, MEMORY_FAULTS, TIMEOUTS, Hazard, worst_status
 from .memory import GlobalMemory
 from .parser import Module, parse_ptx
+from .tensormap import TensorMap, tensor_map
 
 __all__ = [
-    "HAZARDS", "KINDS", "MEMORY_FAULTS", "TIMEOUTS", "Counters", "EmulationError", "GlobalMemory", "Hazard", "Launch",
-    "Module", "Result", "SiteCounters", "UnsupportedInstruction", "emulate", "parse_ptx", "worst_status",
+    "HAZARDS",
+    "KINDS",
+    "MEMORY_FAULTS",
+    "TIMEOUTS",
+    "Counters",
+    "EmulationError",
+    "GlobalMemory",
+    "Hazard",
+    "Launch",
+    "Module",
+    "Result",
+    "SiteCounters",
+    "TensorMap",
+    "UnsupportedInstruction",
+    "emulate",
+    "parse_ptx",
+    "tensor_map",
+    "worst_status",
 ]

@@ -60,7 +60,13 @@ class Site:
     """
 
     def __init__(
-        self, instructions: Sequence[Instruction], space: str, kind: str, element: int, vector: int, window: int = 0,
+        self,
+        instructions: Sequence[Instruction],
+        space: str,
+        kind: str,
+        element: int,
+        vector: int,
+        window: int = 0,
         strong: bool = False,
     ) -> None:
         self.instructions = list(instructions)
@@ -130,13 +136,17 @@ class Site:
             return None
         start, end, _ = m.space(self.space).tables
         by_row = moved[self.member]
-        if (pattern.low + by_row < start[pattern.region]).any() or (pattern.high + by_row > end[pattern.region]).any():
+        if (pattern.low + by_row < start[pattern.region]).any() or (
+            pattern.high + by_row > end[pattern.region]
+        ).any():
             return None
         m.run.count(self, pattern)
         by_row //= self.element
         return Touched(pattern, pattern.index + by_row[:, None], by_row, None)
 
-    def _learn(self, m: Any, bases: NDArray, delta: NDArray, shift: NDArray, lanes: NDArray | None) -> Pattern:
+    def _learn(
+        self, m: Any, bases: NDArray, delta: NDArray, shift: NDArray, lanes: NDArray | None
+    ) -> Pattern:
         space: Space = m.space(self.space)
         addresses = bases[self.member] + self.offsets
         storage, region, valid = space.locate(addresses, self.width)
@@ -157,8 +167,16 @@ class Site:
             index = np.where(good, index, 0)
         counts = self._count(addresses, lanes) if m.run.counting and self.counted else None
         pattern = Pattern(
-            m.run.next_uid(), lanes, delta.copy(), shift, index, region[:, 0].copy(), low, high,
-            good if faulty else None, counts,
+            m.run.next_uid(),
+            lanes,
+            delta.copy(),
+            shift,
+            index,
+            region[:, 0].copy(),
+            low,
+            high,
+            good if faulty else None,
+            counts,
         )
         if faulty:
             self._report(m, addresses, pattern)
@@ -180,11 +198,15 @@ class Site:
                 name, offset = space.describe(address)
                 verb = "writes" if self.kind == "store" else "reads" if self.kind == "load" else "updates"
                 if kind == "misaligned":
-                    text = f"{verb} {self.width} bytes at an address that is {address % self.alignment} bytes off " \
-                           f"a {self.alignment}-byte boundary ({name} + {offset})"
+                    text = (
+                        f"{verb} {self.width} bytes at an address that is {address % self.alignment} bytes off "
+                        f"a {self.alignment}-byte boundary ({name} + {offset})"
+                    )
                 else:
-                    text = f"{verb} {self.width} bytes at {name or 'no array'} + {offset}, " \
-                           f"{_beyond(space, name, offset)}"
+                    text = (
+                        f"{verb} {self.width} bytes at {name or 'no array'} + {offset}, "
+                        f"{_beyond(space, name, offset)}"
+                    )
                 lane = int(columns[0]) if pattern.lanes is None else int(pattern.lanes[columns[0]])
                 m.run.report(kind, self.instructions[row], m, (lane,), text, address, name, len(columns))
 
@@ -196,24 +218,38 @@ class Site:
             offset = m.storage_offset(self.space)
             storage -= int(offset[column if lanes is None else lanes[column]])
         number = int(touched.pattern.region[row])
-        return storage - space.regions[number].storage + space.regions[number].start + space.base + (
-            number << space.shift)
+        return (
+            storage
+            - space.regions[number].storage
+            + space.regions[number].start
+            + space.base
+            + (number << space.shift)
+        )
 
     def without_read_only(self, m: Any, touched: Touched, lanes: NDArray | None) -> Touched:
         """Report and drop the stores of instructions that aim at a read-only array."""
         space: Space = m.space(self.space)
         if space.all_writable:
             return touched
-        rows = np.array([r < len(space.regions) and not space.regions[r].writable for r in touched.pattern.region])
+        rows = np.array(
+            [r < len(space.regions) and not space.regions[r].writable for r in touched.pattern.region]
+        )
         if not rows.any():
             return touched
         for row in np.flatnonzero(rows):
             address = self.address_of(m, touched, int(row), 0, lanes)
             name, offset = space.describe(address)
             lane = 0 if lanes is None else int(lanes[0])
-            m.run.report("write_to_read_only", self.instructions[row], m, (lane,),
-                         f"writes {self.width} bytes at {name} + {offset}, an array that the kernel may only read",
-                         address, name, touched.index.shape[1])
+            m.run.report(
+                "write_to_read_only",
+                self.instructions[row],
+                m,
+                (lane,),
+                f"writes {self.width} bytes at {name} + {offset}, an array that the kernel may only read",
+                address,
+                name,
+                touched.index.shape[1],
+            )
         valid = np.ones(touched.index.shape, np.bool_) if touched.valid is None else touched.valid.copy()
         valid[rows] = False
         return Touched(touched.pattern, touched.index, touched.moved, valid)

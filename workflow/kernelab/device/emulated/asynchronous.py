@@ -112,17 +112,26 @@ class AsyncCopies:
             lane = int(columns[0]) if lanes is None else int(lanes[columns[0]])
             verb = "writes" if site.kind == "store" else "reads"
             m.run.report(
-                "cp_async_not_waited", site.instructions[row], m, (lane,),
+                "cp_async_not_waited",
+                site.instructions[row],
+                m,
+                (lane,),
                 f"{verb} {name} + {offset} while a cp.async into it is under way (no wait covers it)",
-                address, name, len(columns),
+                address,
+                name,
+                len(columns),
             )
 
 
 def _part(copy: Copy, chosen: NDArray[np.bool_]) -> Copy:
     old = copy.touched
     pattern = old.pattern
-    touched = Touched(pattern, old.index[:, chosen], np.zeros(len(old.index), np.int64),
-                      None if old.valid is None else old.valid[:, chosen])
+    touched = Touched(
+        pattern,
+        old.index[:, chosen],
+        np.zeros(len(old.index), np.int64),
+        None if old.valid is None else old.valid[:, chosen],
+    )
     return Copy(copy.site, touched, [d[:, chosen] for d in copy.data], copy.lanes[chosen], copy.group[chosen])
 
 

@@ -45,8 +45,15 @@ def _half_add(dtype: Any) -> Callable:
 
 
 _FUNCTIONS: dict[str, Callable] = {
-    "add": np.add, "min": np.minimum, "max": np.maximum, "and": np.bitwise_and, "or": np.bitwise_or,
-    "xor": np.bitwise_xor, "exch": lambda old, value: value, "inc": _increment, "dec": _decrement,
+    "add": np.add,
+    "min": np.minimum,
+    "max": np.maximum,
+    "and": np.bitwise_and,
+    "or": np.bitwise_or,
+    "xor": np.bitwise_xor,
+    "exch": lambda old, value: value,
+    "inc": _increment,
+    "dec": _decrement,
     "cas": lambda old, expected, value: np.where(old == expected, value, old),
 }
 

@@ -22,7 +22,9 @@ class State:
     waiting: list[tuple[int, NDArray[np.int64]]] = field(default_factory=list)
 
 
-def arrive(m: Any, segment: Any, lanes: NDArray[np.int64] | None) -> tuple[int, NDArray[np.int64] | None] | None:
+def arrive(
+    m: Any, segment: Any, lanes: NDArray[np.int64] | None
+) -> tuple[int, NDArray[np.int64] | None] | None:
     """Lanes reach a barrier. Returns where they go on when they complete it at once, else queues them."""
     info: Barrier = segment.end.data
     following = segment.number + 1
@@ -69,8 +71,16 @@ def _join(
     instruction = segment.end.instruction
     if number > 15 or (count is not None and (count % 32 or not 0 < count <= m.padded)):
         what = f"barrier {number}" if number > 15 else f"a count of {count} threads"
-        m.run.report("invalid_barrier", instruction, m, (int(lanes[0]),),
-                     f"{what} (barriers are 0 to 15, counts multiples of 32 up to the block)", None, None, len(lanes))
+        m.run.report(
+            "invalid_barrier",
+            instruction,
+            m,
+            (int(lanes[0]),),
+            f"{what} (barriers are 0 to 15, counts multiples of 32 up to the block)",
+            None,
+            None,
+            len(lanes),
+        )
         if info.waits:
             m._push(segment.number + 1, lanes)
         return
@@ -78,9 +88,16 @@ def _join(
     if state is None:
         state = m.barriers[block, number] = State(np.zeros(m.padded, np.bool_), np.full(m.padded, -2), count)
     elif state.expected != count:
-        m.run.report("invalid_barrier", instruction, m, (int(lanes[0]),),
-                     f"barrier {number} is used with {count} threads where others used {state.expected}",
-                     None, None, len(lanes))
+        m.run.report(
+            "invalid_barrier",
+            instruction,
+            m,
+            (int(lanes[0]),),
+            f"barrier {number} is used with {count} threads where others used {state.expected}",
+            None,
+            None,
+            len(lanes),
+        )
     threads = m.thread_of[lanes]
     state.arrived[threads] = True
     state.place[threads] = segment.number if info.waits else -1
@@ -92,7 +109,7 @@ def _join(
 
 
 def _complete(m: Any, block: int, state: State) -> bool:
-    live = m.live[block * m.padded: (block + 1) * m.padded]
+    live = m.live[block * m.padded : (block + 1) * m.padded]
     if state.expected is None:
         return bool((state.arrived | ~live).all())
     by_warp = state.arrived.reshape(-1, 32)
@@ -132,15 +149,24 @@ def _check_divergence(m: Any, block: int, state: State) -> None:
         base = block * m.padded + 32 * warp
         a, b = (base + int(np.flatnonzero(place[warp] == p)[0]) for p in (low[warp], high[warp]))
         m.run.report(
-            "barrier_divergence", one.instruction, m, (a, b),
+            "barrier_divergence",
+            one.instruction,
+            m,
+            (a, b),
             f"lanes of one warp wait at different barriers (PTX lines {one.instruction.line} and "
-            f"{other.instruction.line})", None, None, int(waits[warp].sum()), other=other.instruction,
+            f"{other.instruction.line})",
+            None,
+            None,
+            int(waits[warp].sum()),
+            other=other.instruction,
         )
 
 
 def _reduce(m: Any, state: State) -> None:
     """The result of bar.red, over every waiting thread."""
-    reducing = [(m.segments[p].end.data, lanes) for p, lanes in state.waiting if m.segments[p].end.data.reduce]
+    reducing = [
+        (m.segments[p].end.data, lanes) for p, lanes in state.waiting if m.segments[p].end.data.reduce
+    ]
     if not reducing:
         return
     flags = []
@@ -149,7 +175,9 @@ def _reduce(m: Any, state: State) -> None:
         flags.append(~value if info.negated else value)
     every = np.concatenate(flags)
     for info, lanes in reducing:
-        result = every.sum() if info.reduce == "popc" else every.all() if info.reduce == "and" else every.any()
+        result = (
+            every.sum() if info.reduce == "popc" else every.all() if info.reduce == "and" else every.any()
+        )
         info.write(m, lanes, result)
 
 
@@ -170,8 +198,13 @@ def report_deadlocks(m: Any) -> None:
         waiting = sum(len(each) for _, each in state.waiting)
         wanted = f"{state.expected} threads" if state.expected is not None else f"all {live} live threads"
         m.run.report(
-            "deadlock", m.segments[place].end.instruction, m, (int(lanes[0]),),
+            "deadlock",
+            m.segments[place].end.instruction,
+            m,
+            (int(lanes[0]),),
             f"{waiting} threads wait at barrier {number} for {wanted}, and the others never come",
-            None, None, waiting,
+            None,
+            None,
+            waiting,
         )
     m.barriers.clear()

@@ -52,7 +52,11 @@ class Knowledge:
         self.released: dict[tuple[str, int], NDArray[np.int32]] = {}
 
     def ordered(
-        self, m: Any, state: CohortClocks, lanes: NDArray[np.int64], thread: NDArray[np.int64],
+        self,
+        m: Any,
+        state: CohortClocks,
+        lanes: NDArray[np.int64],
+        thread: NDArray[np.int64],
         clock: NDArray[np.int32],
     ) -> NDArray[np.bool_]:
         """Whether `thread`'s access at `clock` (numbers over the whole grid) happens before what `lanes` do now."""
@@ -80,21 +84,30 @@ class Knowledge:
         far = self.vectors[state.far[block, thread]]
         full = np.zeros(self.size, np.int32) if far is None else far.copy()
         start = int(m.blocks[block]) * self.threads
-        near = state.rows[block, thread] if state.own[block] and state.rows is not None else state.common[block]
-        part = full[start: start + self.threads]
+        near = (
+            state.rows[block, thread] if state.own[block] and state.rows is not None else state.common[block]
+        )
+        part = full[start : start + self.threads]
         np.maximum(part, near, out=part)
         part[thread] = state.clock[block, thread]
         return full
 
     def learn(self, m: Any, state: CohortClocks, lane: int, vector: NDArray[np.int32]) -> None:
         """A thread comes to know all that the vector says."""
-        block, thread = int(m.block_of[lane]), int(m.thread_of[lane])
+        self.learn_all(m, state, int(m.block_of[lane]), m.thread_of[lane : lane + 1], vector)
+
+    def learn_all(
+        self, m: Any, state: CohortClocks, block: int, threads: NDArray[np.int64], vector: NDArray[np.int32]
+    ) -> None:
+        """Threads of one block come to know all that the vector says."""
         start = int(m.blocks[block]) * self.threads
         rows = state.row_of(block)
-        np.maximum(rows[thread], vector[start: start + self.threads], out=rows[thread])
-        rows[thread, thread] = state.clock[block, thread]
-        if vector[:start].any() or vector[start + self.threads:].any():
-            state.far[block, thread] = self._joined([int(state.far[block, thread])], vector)
+        rows[threads] = np.maximum(rows[threads], vector[start : start + self.threads])
+        rows[threads, threads] = state.clock[block, threads]
+        if vector[:start].any() or vector[start + self.threads :].any():
+            far = state.far[block, threads]
+            for number in np.unique(far).tolist():
+                state.far[block, threads[far == number]] = self._joined([number], vector)
 
     def _joined(self, numbers: Iterable[int], vector: NDArray[np.int32] | None = None) -> int:
         """The number of the join of some vectors."""
@@ -152,7 +165,9 @@ class Knowledge:
             self.fenced[number] = self.vector(m, state, lane)
             state.clock[block, thread] += 1
 
-    def publish(self, m: Any, state: CohortClocks, lane: int, key: tuple[str, int], release: bool, rmw: bool) -> None:
+    def publish(
+        self, m: Any, state: CohortClocks, lane: int, key: tuple[str, int], release: bool, rmw: bool
+    ) -> None:
         """A strong write: a location carries what its writer had released."""
         block, thread = int(m.block_of[lane]), int(m.thread_of[lane])
         number = int(m.blocks[block]) * self.threads + thread

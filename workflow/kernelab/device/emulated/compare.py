@@ -10,8 +10,15 @@ from .alu import Alu, view_of
 from .types import TYPES, ScalarType
 
 _ORDERED: dict[str, Callable] = {
-    "eq": np.equal, "lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal,
-    "lo": np.less, "ls": np.less_equal, "hi": np.greater, "hs": np.greater_equal,
+    "eq": np.equal,
+    "lt": np.less,
+    "le": np.less_equal,
+    "gt": np.greater,
+    "ge": np.greater_equal,
+    "lo": np.less,
+    "ls": np.less_equal,
+    "hi": np.greater,
+    "hs": np.greater_equal,
 }
 _BOOLEAN: dict[str, Callable] = {"and": np.logical_and, "or": np.logical_or, "xor": np.logical_xor}
 
@@ -94,7 +101,9 @@ def lookup(parts: list[str]) -> Alu | None:
         return Alu((data, data, view), (data,), lambda x, y, c: np.where(c >= 0, x, y))
     if parts[0] == "testp":
         tests: dict[str, Callable] = {
-            "finite": np.isfinite, "infinite": np.isinf, "notanumber": np.isnan,
+            "finite": np.isfinite,
+            "infinite": np.isinf,
+            "notanumber": np.isnan,
             "number": lambda x: ~np.isnan(x),
             "normal": lambda x: np.isfinite(x) & (np.abs(x) >= np.finfo(x.dtype).tiny),
             "subnormal": lambda x: (x != 0) & (np.abs(x) < np.finfo(x.dtype).tiny),

@@ -46,7 +46,9 @@ def _to_float(value, parts: list[str], target: ScalarType):
     mode = next((m for m in ("rz", "rm", "rp") if m in parts), "rn")
     if target.name == "f16":
         return f32_to_f16(value.astype(np.float32) if value.dtype != np.float16 else value, mode)
-    if target.name == "f32" and value.dtype.kind in "iu" or (target.name == "f32" and value.dtype == np.float64):
+    if (target.name == "f32" and value.dtype.kind in "iu") or (
+        target.name == "f32" and value.dtype == np.float64
+    ):
         return _rounded_f32(value, mode)
     if target.name == "f64" and value.dtype.kind in "iu" and mode != "rn" and value.dtype.itemsize == 8:
         return _directed_int(value, np.float64, mode)
@@ -59,7 +61,9 @@ def _rounded_f32(value, mode: str):
         return nearest
     if value.dtype.kind in "iu":
         return _directed_int(value, np.float32, mode)
-    return _step(nearest, nearest.astype(np.float64) > value, nearest.astype(np.float64) < value, value < 0, mode)
+    return _step(
+        nearest, nearest.astype(np.float64) > value, nearest.astype(np.float64) < value, value < 0, mode
+    )
 
 
 def _directed_int(value, dtype, mode: str):

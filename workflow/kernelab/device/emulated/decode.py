@@ -65,7 +65,10 @@ def _operation(
     _same_files(context, instruction, sources, alu.inputs)
     _same_files(context, instruction, dests, alu.outputs)
     return Decoded(
-        (instruction.opcode, kinds(sources), len(dests), tag), instruction, dests, sources,
+        (instruction.opcode, kinds(sources), len(dests), tag),
+        instruction,
+        dests,
+        sources,
         make or (lambda batch, rows: _alu_step(batch, rows, alu)),
     )
 
@@ -83,6 +86,7 @@ def _alu_step(batch: Sequence[Decoded], rows: Rows, alu: Alu) -> Step:
     writers = [rows.writer([d.dests[i] for d in batch], alu.outputs[i]) for i in range(len(batch[0].dests))]
     function = alu.function
     if len(writers) > 1:
+
         def several(m, lanes):
             for write, value in zip(writers, function(*(r(m, lanes) for r in readers)), strict=True):
                 write(m, lanes, value)
@@ -118,8 +122,13 @@ def _copy(context: Context, instruction: Instruction, target: int, source: Sourc
         raise UnsupportedInstruction(instruction.opcode, instruction.line, "an operand has another width")
     view = REGISTER_VIEWS[file]
     alu = _identity(view)
-    return Decoded(("mov", file, kinds((source,))), instruction, (target,), (source,),
-                   lambda batch, rows: _alu_step(batch, rows, alu))
+    return Decoded(
+        ("mov", file, kinds((source,))),
+        instruction,
+        (target,),
+        (source,),
+        lambda batch, rows: _alu_step(batch, rows, alu),
+    )
 
 
 def _clock(context: Context, instruction: Instruction, name: str) -> Decoded:
@@ -159,8 +168,13 @@ def _pack(context: Context, instruction: Instruction) -> Decoded:
             return tuple((x >> x.dtype.type(bits * i)).astype(narrow) for i in range(len(names)))
 
         alu = Alu((view,), (narrow,) * len(names), split)
-        return Decoded((instruction.opcode, "split", narrow_file, kinds((wide,)), len(names)), instruction, dests,
-                       (wide,), lambda batch, rows: _alu_step(batch, rows, alu))
+        return Decoded(
+            (instruction.opcode, "split", narrow_file, kinds((wide,)), len(names)),
+            instruction,
+            dests,
+            (wide,),
+            lambda batch, rows: _alu_step(batch, rows, alu),
+        )
     names = context.vector(source)
     sources = tuple(context.source(n, instruction) for n in names)
     target = context.register(dest, instruction)
@@ -168,9 +182,7 @@ def _pack(context: Context, instruction: Instruction) -> Decoded:
     dtype = np.dtype(view)
     bits = 8 * dtype.itemsize // len(names)
     narrow = {8: "u2", 16: "u2", 32: "u4"}[bits]
-    narrows = tuple(
-        REGISTER_VIEWS[context.files[s]] if isinstance(s, int) else narrow for s in sources
-    )
+    narrows = tuple(REGISTER_VIEWS[context.files[s]] if isinstance(s, int) else narrow for s in sources)
 
     def join(*pieces):
         result = pieces[0].astype(dtype)
@@ -179,8 +191,13 @@ def _pack(context: Context, instruction: Instruction) -> Decoded:
         return result
 
     alu = Alu(narrows, (view,), join)
-    return Decoded((instruction.opcode, "join", narrows, kinds(sources)), instruction, (target,), sources,
-                   lambda batch, rows: _alu_step(batch, rows, alu))
+    return Decoded(
+        (instruction.opcode, "join", narrows, kinds(sources)),
+        instruction,
+        (target,),
+        sources,
+        lambda batch, rows: _alu_step(batch, rows, alu),
+    )
 
 
 def _cvt(context: Context, instruction: Instruction, parts: list[str]) -> Decoded:
@@ -198,8 +215,13 @@ def _cvt(context: Context, instruction: Instruction, parts: list[str]) -> Decode
     if function is None:
         raise UnsupportedInstruction(instruction.opcode, instruction.line)
     alu = Alu((REGISTER_VIEWS[source_file],), (REGISTER_VIEWS[target_file],), function)
-    return Decoded((instruction.opcode, source_file, target_file, kinds((source,))), instruction, (target,), (source,),
-                   lambda batch, rows: _alu_step(batch, rows, alu))
+    return Decoded(
+        (instruction.opcode, source_file, target_file, kinds((source,))),
+        instruction,
+        (target,),
+        (source,),
+        lambda batch, rows: _alu_step(batch, rows, alu),
+    )
 
 
 def _setp(context: Context, instruction: Instruction, parts: list[str]) -> Decoded:
@@ -212,8 +234,13 @@ def _setp(context: Context, instruction: Instruction, parts: list[str]) -> Decod
     if len(operands) == 4 and operands[3].startswith("!"):
         plain = alu.function
         alu = Alu(alu.inputs, alu.outputs, lambda x, y, c: plain(x, y, ~c))
-        cleaned = Instruction(instruction.opcode, [*operands[:3], operands[3][1:].strip()], instruction.guard,
-                              instruction.line, instruction.source)
+        cleaned = Instruction(
+            instruction.opcode,
+            [*operands[:3], operands[3][1:].strip()],
+            instruction.guard,
+            instruction.line,
+            instruction.source,
+        )
         return _operation(context, cleaned, alu, tag="negated")
     return _operation(context, instruction, alu, tag=two)
 
@@ -222,7 +249,9 @@ def _lop3(context: Context, instruction: Instruction, parts: list[str]) -> Decod
     if len(parts) != 2:
         raise UnsupportedInstruction(instruction.opcode, instruction.line)
     table = int(instruction.operands[-1], 0)
-    plain = Instruction(instruction.opcode, instruction.operands[:-1], None, instruction.line, instruction.source)
+    plain = Instruction(
+        instruction.opcode, instruction.operands[:-1], None, instruction.line, instruction.source
+    )
     return _operation(context, plain, integer.lop3(table), tag=table)
 
 
@@ -230,8 +259,10 @@ def _cvta(context: Context, instruction: Instruction, parts: list[str]) -> Decod
     """Generic addresses of shared and local memory lie in windows of their own; global ones are unchanged."""
     from .memory import LOCAL_WINDOW, SHARED_WINDOW
 
-    space = "shared" if any(p.startswith("shared") for p in parts) else "local" if "local" in parts else "global"
-    window = {"shared": SHARED_WINDOW, "local": LOCAL_WINDOW}.get(space, 0)
+    space = (
+        "shared" if any(p.startswith("shared") for p in parts) else "local" if "local" in parts else "global"
+    )
+    window = 0 if "param" in parts else {"shared": SHARED_WINDOW, "local": LOCAL_WINDOW}.get(space, 0)
     target = context.register(instruction.operands[0], instruction)
     source = context.source(instruction.operands[1], instruction)
     if window == 0 and (not isinstance(source, int) or context.files[source] == context.files[target]):
@@ -241,8 +272,13 @@ def _cvta(context: Context, instruction: Instruction, parts: list[str]) -> Decod
     offset = np.uint64(window)
     sign = np.subtract if "to" in parts else np.add
     alu = Alu((read,), (view,), lambda x: sign(x.astype(np.uint64), offset).astype(view))
-    return Decoded((instruction.opcode, read, view, kinds((source,))), instruction, (target,), (source,),
-                   lambda batch, rows: _alu_step(batch, rows, alu))
+    return Decoded(
+        (instruction.opcode, read, view, kinds((source,))),
+        instruction,
+        (target,),
+        (source,),
+        lambda batch, rows: _alu_step(batch, rows, alu),
+    )
 
 
 def _isspacep(context: Context, instruction: Instruction, parts: list[str]) -> Decoded:
@@ -269,11 +305,16 @@ def _ld_param(context: Context, instruction: Instruction, parts: list[str]) -> D
     type_ = TYPES[parts[-1]]
     dests = tuple(context.register(name, instruction, type_.file) for name in names)
     sources: list[Source] = []
-    base = context.address(instruction.operands[1], instruction)[0] if context.parameter_register(
-        instruction.operands[1], instruction, type_.file) is None else None
+    base = (
+        context.address(instruction.operands[1], instruction)[0]
+        if context.parameter_register(instruction.operands[1], instruction, type_.file) is None
+        else None
+    )
     for i in range(len(names)):
         if base is None:
-            register = context.parameter_register(instruction.operands[1], instruction, type_.file, i * type_.size)
+            register = context.parameter_register(
+                instruction.operands[1], instruction, type_.file, i * type_.size
+            )
             assert register is not None
             sources.append(register)
         else:
@@ -284,8 +325,13 @@ def _ld_param(context: Context, instruction: Instruction, parts: list[str]) -> D
     if base is None and file != type_.file:
         raise UnsupportedInstruction(instruction.opcode, instruction.line, "an operand has another width")
     alu = Alu((view,) * len(names), (view,) * len(names), lambda *x: x if len(x) > 1 else x[0])
-    return Decoded(("ld.param", file, kinds(sources), len(names)), instruction, dests, tuple(sources),
-                   lambda batch, rows: _alu_step(batch, rows, alu))
+    return Decoded(
+        ("ld.param", file, kinds(sources), len(names)),
+        instruction,
+        dests,
+        tuple(sources),
+        lambda batch, rows: _alu_step(batch, rows, alu),
+    )
 
 
 def _st(context: Context, instruction: Instruction, parts: list[str]) -> Decoded:
@@ -295,16 +341,25 @@ def _st(context: Context, instruction: Instruction, parts: list[str]) -> Decoded
     names = context.vector(instruction.operands[1])
     dests = []
     for i in range(len(names)):
-        register = context.parameter_register(instruction.operands[0], instruction, type_.file, i * type_.size)
+        register = context.parameter_register(
+            instruction.operands[0], instruction, type_.file, i * type_.size
+        )
         if register is None:
-            raise UnsupportedInstruction(instruction.opcode, instruction.line, "kernel parameters are read-only")
+            raise UnsupportedInstruction(
+                instruction.opcode, instruction.line, "kernel parameters are read-only"
+            )
         dests.append(register)
     sources = tuple(context.source(name, instruction) for name in names)
     view = REGISTER_VIEWS[type_.file]
     _same_files(context, instruction, sources, (view,) * len(sources))
     alu = Alu((view,) * len(names), (view,) * len(names), lambda *x: x if len(x) > 1 else x[0])
-    return Decoded(("st.param", type_.file, kinds(sources), len(names)), instruction, tuple(dests), sources,
-                   lambda batch, rows: _alu_step(batch, rows, alu))
+    return Decoded(
+        ("st.param", type_.file, kinds(sources), len(names)),
+        instruction,
+        tuple(dests),
+        sources,
+        lambda batch, rows: _alu_step(batch, rows, alu),
+    )
 
 
 def _nothing(context: Context, instruction: Instruction, parts: list[str]) -> Decoded:
@@ -313,9 +368,22 @@ def _nothing(context: Context, instruction: Instruction, parts: list[str]) -> De
 
 
 _HANDLERS: dict[str, Callable[[Context, Instruction, list[str]], Decoded]] = {
-    "mov": _mov, "cvt": _cvt, "setp": _setp, "lop3": _lop3, "cvta": _cvta, "isspacep": _isspacep,
-    "ld": _ld, "ldu": _ld, "st": _st,
-    "prefetch": _nothing, "prefetchu": _nothing, "nanosleep": _nothing, "pmevent": _nothing,
-    "applypriority": _nothing, "setmaxnreg": _nothing, "griddepcontrol": _nothing,
-    **decode_memory.HANDLERS, **decode_control.HANDLERS,
+    "mov": _mov,
+    "cvt": _cvt,
+    "setp": _setp,
+    "lop3": _lop3,
+    "cvta": _cvta,
+    "isspacep": _isspacep,
+    "ld": _ld,
+    "ldu": _ld,
+    "st": _st,
+    "prefetch": _nothing,
+    "prefetchu": _nothing,
+    "nanosleep": _nothing,
+    "pmevent": _nothing,
+    "applypriority": _nothing,
+    "setmaxnreg": _nothing,
+    "griddepcontrol": _nothing,
+    **decode_memory.HANDLERS,
+    **decode_control.HANDLERS,
 }

@@ -68,7 +68,8 @@ def _call(context: Context, instruction: Instruction, parts: list[str]) -> Decod
     if parts[1] != "vprintf":
         raise UnsupportedInstruction("call", instruction.line, f"'{parts[1]}' allocates device memory")
     dests = tuple(
-        register for name in instruction.operands
+        register
+        for name in instruction.operands
         if (register := context.parameter_register(f"[{name}]", instruction, FILE_32)) is not None
     )
 
@@ -105,7 +106,10 @@ def _bar(context: Context, instruction: Instruction, parts: list[str]) -> Decode
     sources = [context.source(text, instruction) for text in operands]
     info = Barrier(names[0] != "arrive", aligned, reduce, negated, len(sources) > 1)
     info.plain = (
-        names[0] == "sync" and len(sources) == 1 and isinstance(sources[0], Immediate) and sources[0].value == 0
+        names[0] == "sync"
+        and len(sources) == 1
+        and isinstance(sources[0], Immediate)
+        and sources[0].value == 0
     )
 
     def make(batch: Sequence[Decoded], rows: Rows) -> Step:
@@ -119,7 +123,10 @@ def _bar(context: Context, instruction: Instruction, parts: list[str]) -> Decode
 
 
 def _collective(
-    instruction: Instruction, dests: Sequence[int], sources: Sequence[Source], mask: Source,
+    instruction: Instruction,
+    dests: Sequence[int],
+    sources: Sequence[Source],
+    mask: Source,
     build: Callable[[Rows], warp.Apply],
 ) -> Decoded:
     whole = isinstance(mask, Immediate) and int(mask.value) & 0xFFFFFFFF == 0xFFFFFFFF
@@ -130,8 +137,15 @@ def _collective(
         holder.append(Collective(rows.reader([mask], "u4"), build(rows), whole))
         return lambda m, lanes: None
 
-    return Decoded((instruction.opcode,), instruction, tuple(dests), (*sources, mask), make, data=holder,
-                   ends="collective")
+    return Decoded(
+        (instruction.opcode,),
+        instruction,
+        tuple(dests),
+        (*sources, mask),
+        make,
+        data=holder,
+        ends="collective",
+    )
 
 
 def _bar_warp(context: Context, instruction: Instruction) -> Decoded:
@@ -146,7 +160,9 @@ def _bar_warp(context: Context, instruction: Instruction) -> Decoded:
 
 def _shfl(context: Context, instruction: Instruction, parts: list[str]) -> Decoded:
     if parts[1] != "sync":
-        raise UnsupportedInstruction(instruction.opcode, instruction.line, "only the .sync form exists on sm_70 and later")
+        raise UnsupportedInstruction(
+            instruction.opcode, instruction.line, "only the .sync form exists on sm_70 and later"
+        )
     first, *rest = instruction.operands[0].split("|")
     dest = context.register(first, instruction, FILE_32)
     predicate = context.register(rest[0], instruction, FILE_PRED) if rest else None
@@ -154,8 +170,13 @@ def _shfl(context: Context, instruction: Instruction, parts: list[str]) -> Decod
 
     def build(rows: Rows) -> warp.Apply:
         return warp.shuffle(
-            instruction, parts[2], rows.reader([value], "u4"), rows.reader([lane], "u4"),
-            rows.reader([clamp], "u4"), rows.reader([mask], "u4"), rows.writer([dest], "u4"),
+            instruction,
+            parts[2],
+            rows.reader([value], "u4"),
+            rows.reader([lane], "u4"),
+            rows.reader([clamp], "u4"),
+            rows.reader([mask], "u4"),
+            rows.writer([dest], "u4"),
             None if predicate is None else rows.writer([predicate], "?"),
         )
 
@@ -171,8 +192,18 @@ def _vote(context: Context, instruction: Instruction, parts: list[str]) -> Decod
     text = instruction.operands[1]
     predicate = context.source(text.lstrip("! "), instruction)
     mask = context.source(instruction.operands[2], instruction)
-    return _collective(instruction, (dest,), (predicate,), mask, lambda rows: warp.vote(
-        parts[2], text.startswith("!"), rows.reader([predicate], "?"), rows.writer([dest], "u4" if ballot else "?")))
+    return _collective(
+        instruction,
+        (dest,),
+        (predicate,),
+        mask,
+        lambda rows: warp.vote(
+            parts[2],
+            text.startswith("!"),
+            rows.reader([predicate], "?"),
+            rows.writer([dest], "u4" if ballot else "?"),
+        ),
+    )
 
 
 def _match(context: Context, instruction: Instruction, parts: list[str]) -> Decoded:
@@ -184,9 +215,18 @@ def _match(context: Context, instruction: Instruction, parts: list[str]) -> Deco
     mask = context.source(instruction.operands[2], instruction)
     view = "u" + str(TYPES[parts[-1]].size)
     dests = (dest,) if predicate is None else (dest, predicate)
-    return _collective(instruction, dests, (value,), mask, lambda rows: warp.match(
-        every, rows.reader([value], view), rows.writer([dest], "u4"),
-        None if predicate is None else rows.writer([predicate], "?")))
+    return _collective(
+        instruction,
+        dests,
+        (value,),
+        mask,
+        lambda rows: warp.match(
+            every,
+            rows.reader([value], view),
+            rows.writer([dest], "u4"),
+            None if predicate is None else rows.writer([predicate], "?"),
+        ),
+    )
 
 
 def _redux(context: Context, instruction: Instruction, parts: list[str]) -> Decoded:
@@ -209,23 +249,45 @@ def _elect(context: Context, instruction: Instruction, parts: list[str]) -> Deco
     dest = context.register(first, instruction, FILE_32)
     predicate = context.register(second, instruction, FILE_PRED)
     mask = context.source(instruction.operands[1], instruction)
-    return _collective(instruction, (dest, predicate), (), mask, lambda rows: warp.elect(
-        rows.writer([dest], "u4"), rows.writer([predicate], "?")))
+    return _collective(
+        instruction,
+        (dest, predicate),
+        (),
+        mask,
+        lambda rows: warp.elect(rows.writer([dest], "u4"), rows.writer([predicate], "?")),
+    )
 
 
 def _activemask(context: Context, instruction: Instruction, parts: list[str]) -> Decoded:
     dest = context.register(instruction.operands[0], instruction)
-    return Decoded(("activemask", instruction.line), instruction, (dest,), (),
-                   lambda batch, rows: warp.active_mask(rows.writer([dest], "u4")))
+    return Decoded(
+        ("activemask", instruction.line),
+        instruction,
+        (dest,),
+        (),
+        lambda batch, rows: warp.active_mask(rows.writer([dest], "u4")),
+    )
 
 
 def _fence(context: Context, instruction: Instruction, parts: list[str]) -> Decoded:
     """Fences order memory for the race detector; proxy and initialisation fences change nothing here."""
     if "proxy" in parts or "mbarrier_init" in parts:
-        return Decoded(("proxy fence", instruction.line), instruction, (), (),
-                       lambda batch, rows: lambda m, lanes: None, order=SYNC)
-    return Decoded(("fence", instruction.line), instruction, (), (),
-                   lambda batch, rows: lambda m, lanes: m.run.races.fence(m, lanes), order=SYNC)
+        return Decoded(
+            ("proxy fence", instruction.line),
+            instruction,
+            (),
+            (),
+            lambda batch, rows: lambda m, lanes: None,
+            order=SYNC,
+        )
+    return Decoded(
+        ("fence", instruction.line),
+        instruction,
+        (),
+        (),
+        lambda batch, rows: lambda m, lanes: m.run.races.fence(m, lanes),
+        order=SYNC,
+    )
 
 
 def _nothing_to_do(context: Context, instruction: Instruction, parts: list[str]) -> Decoded:
@@ -233,7 +295,21 @@ def _nothing_to_do(context: Context, instruction: Instruction, parts: list[str])
 
 
 HANDLERS: dict[str, Callable[[Context, Instruction, list[str]], Decoded]] = {
-    "bra": _bra, "brx": _brx, "ret": _exit, "exit": _exit, "trap": _trap, "brkpt": _nothing_to_do,
-    "call": _call, "bar": _bar, "barrier": _bar, "shfl": _shfl, "vote": _vote, "match": _match, "redux": _redux,
-    "elect": _elect, "activemask": _activemask, "membar": _fence, "fence": _fence,
+    "bra": _bra,
+    "brx": _brx,
+    "ret": _exit,
+    "exit": _exit,
+    "trap": _trap,
+    "brkpt": _nothing_to_do,
+    "call": _call,
+    "bar": _bar,
+    "barrier": _bar,
+    "shfl": _shfl,
+    "vote": _vote,
+    "match": _match,
+    "redux": _redux,
+    "elect": _elect,
+    "activemask": _activemask,
+    "membar": _fence,
+    "fence": _fence,
 }

@@ -4,9 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from . import asynchronous, atomics
+from . import asynchronous, atomics, decode_bulk
 from .access import Site
-from .decoded import NONE, READ, REGISTER_VIEWS, SYNC, WRITE, Context, Decoded, Rows, Step, kinds, register_dtype
+from .decoded import (
+    NONE,
+    READ,
+    REGISTER_VIEWS,
+    SYNC,
+    WRITE,
+    Context,
+    Decoded,
+    Rows,
+    Step,
+    kinds,
+    register_dtype,
+)
 from .errors import UnsupportedInstruction
 from .loadstore import generic_step, load_step, store_step
 from .operands import Source
@@ -74,7 +86,9 @@ def load(context: Context, instruction: Instruction, parts: list[str]) -> Decode
         site.ordering = ordering
         site.bind([d.sources[0] for d in batch], [d.data for d in batch], rows.row.__getitem__, view)
         writers = [rows.writer([d.dests[z] for d in batch], REGISTER_VIEWS[file]) for z in range(vector)]
-        return site, load_step(site, writers, register_dtype(file), type_.kind == "s", tracked or where == "local")
+        return site, load_step(
+            site, writers, register_dtype(file), type_.kind == "s", tracked or where == "local"
+        )
 
     def make(batch: Sequence[Decoded], rows: Rows) -> Step:
         if space == "generic":
@@ -82,10 +96,27 @@ def load(context: Context, instruction: Instruction, parts: list[str]) -> Decode
             return generic_step(lambda where, window: make_in(batch, rows, where, window), reader)
         return make_in(batch, rows, space, 0)[1]
 
-    key = ("ld", space, "const" in parts, type_.size, type_.kind == "s", vector, file, ordering, view, kinds((base,)))
+    key = (
+        "ld",
+        space,
+        "const" in parts,
+        type_.size,
+        type_.kind == "s",
+        vector,
+        file,
+        ordering,
+        view,
+        kinds((base,)),
+    )
     return Decoded(
-        key + ((instruction.line,) if space == "generic" else ()), instruction, dests, (base,), make, space=space,
-        order=SYNC if ordering else NONE if constant else READ, data=offset,
+        key + ((instruction.line,) if space == "generic" else ()),
+        instruction,
+        dests,
+        (base,),
+        make,
+        space=space,
+        order=SYNC if ordering else NONE if constant else READ,
+        data=offset,
     )
 
 
@@ -100,7 +131,9 @@ def store(context: Context, instruction: Instruction, parts: list[str]) -> Decod
     files = tuple(context.files[v] if isinstance(v, int) else type_.file for v in values)
 
     def make_in(batch: Sequence[Decoded], rows: Rows, where: str, window: int) -> tuple[Site, Step]:
-        site = Site([d.instruction for d in batch], where, "store", type_.size, vector, window, bool(ordering))
+        site = Site(
+            [d.instruction for d in batch], where, "store", type_.size, vector, window, bool(ordering)
+        )
         site.ordering = ordering
         site.bind([d.sources[0] for d in batch], [d.data for d in batch], rows.row.__getitem__, view)
         readers = [
@@ -117,8 +150,14 @@ def store(context: Context, instruction: Instruction, parts: list[str]) -> Decod
     sources = (base, *values)
     key = ("st", space, type_.size, vector, files, ordering, view, kinds(sources))
     return Decoded(
-        key + ((instruction.line,) if space == "generic" else ()), instruction, (), sources, make, space=space,
-        order=SYNC if ordering else WRITE, data=offset,
+        key + ((instruction.line,) if space == "generic" else ()),
+        instruction,
+        (),
+        sources,
+        make,
+        space=space,
+        order=SYNC if ordering else WRITE,
+        data=offset,
     )
 
 
@@ -151,21 +190,42 @@ def _atomic(context: Context, instruction: Instruction, parts: list[str]) -> Dec
             )
         return make_in(batch, rows, space, 0)[1]
 
-    return Decoded((instruction.opcode, instruction.line, len(operands)), instruction, dests, (base, *values), make,
-                   space=space, order=SYNC)
+    return Decoded(
+        (instruction.opcode, instruction.line, len(operands)),
+        instruction,
+        dests,
+        (base, *values),
+        make,
+        space=space,
+        order=SYNC,
+    )
 
 
 def _cp(context: Context, instruction: Instruction, parts: list[str]) -> Decoded:
     """cp.async and its commit and wait instructions."""
-    if parts[1] != "async" or "bulk" in parts or "mbarrier" in parts:
+    if parts[1] == "async" and "bulk" in parts:
+        return decode_bulk.bulk(context, instruction, parts)
+    if parts[1] != "async" or "mbarrier" in parts:
         raise UnsupportedInstruction(instruction.opcode, instruction.line)
     if parts[2] == "commit_group":
-        return Decoded(("cp.commit", instruction.line), instruction, (), (),
-                       lambda batch, rows: lambda m, lanes: m.asynchronous.commit(lanes), order=SYNC)
+        return Decoded(
+            ("cp.commit", instruction.line),
+            instruction,
+            (),
+            (),
+            lambda batch, rows: lambda m, lanes: m.asynchronous.commit(lanes),
+            order=SYNC,
+        )
     if parts[2] in ("wait_group", "wait_all"):
         keep = int(instruction.operands[0], 0) if parts[2] == "wait_group" else None
-        return Decoded(("cp.wait", instruction.line), instruction, (), (),
-                       lambda batch, rows: lambda m, lanes: m.asynchronous.wait(m, lanes, keep), order=SYNC)
+        return Decoded(
+            ("cp.wait", instruction.line),
+            instruction,
+            (),
+            (),
+            lambda batch, rows: lambda m, lanes: m.asynchronous.wait(m, lanes, keep),
+            order=SYNC,
+        )
     return _cp_async(context, instruction)
 
 
@@ -188,17 +248,39 @@ def _cp_async(context: Context, instruction: Instruction) -> Decoded:
         instructions = [d.instruction for d in batch]
         shared = Site(instructions, "shared", "store", element, size // element)
         shared.asynchronous = True
-        shared.bind([d.sources[0] for d in batch], [d.data[0] for d in batch], rows.row.__getitem__, target_view)
+        shared.bind(
+            [d.sources[0] for d in batch], [d.data[0] for d in batch], rows.row.__getitem__, target_view
+        )
         remote = Site(instructions, "global", "load", element, size // element)
-        remote.bind([d.sources[1] for d in batch], [d.data[1] for d in batch], rows.row.__getitem__, source_view)
+        remote.bind(
+            [d.sources[1] for d in batch], [d.data[1] for d in batch], rows.row.__getitem__, source_view
+        )
         limits = rows.reader([d.sources[2] for d in batch], "?" if ignore else "u4") if extra else None
         return asynchronous.copy_step(shared, remote, limits, ignore)
 
-    key = ("cp.async", size, target_view, source_view, kinds((target, source, *extra)), instruction.line if extra else 0)
-    return Decoded(key, instruction, (), (target, source, *extra), make, space="cp", order=WRITE,
-                   data=(target_offset, source_offset))
+    key = (
+        "cp.async",
+        size,
+        target_view,
+        source_view,
+        kinds((target, source, *extra)),
+        instruction.line if extra else 0,
+    )
+    return Decoded(
+        key,
+        instruction,
+        (),
+        (target, source, *extra),
+        make,
+        space="cp",
+        order=WRITE,
+        data=(target_offset, source_offset),
+    )
 
 
 HANDLERS: dict[str, Callable[[Context, Instruction, list[str]], Decoded]] = {
-    "atom": _atomic, "red": _atomic, "cp": _cp,
+    "atom": _atomic,
+    "red": _atomic,
+    "cp": _cp,
+    "mbarrier": decode_bulk.mbarrier,
 }

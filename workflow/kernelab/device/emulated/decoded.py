@@ -12,8 +12,16 @@ import numpy as np
 from .errors import UnsupportedInstruction
 from .memory import SHARED_SHIFT, Region
 from .operands import (
-    Immediate, LaunchValue, Reader, Source, Writer, constant_reader, launch_reader, parse_immediate,
-    register_reader, register_writer,
+    Immediate,
+    LaunchValue,
+    Reader,
+    Source,
+    Writer,
+    constant_reader,
+    launch_reader,
+    parse_immediate,
+    register_reader,
+    register_writer,
 )
 from .parser import Function, Instruction, Module, Variable, split_operands
 from .types import FILE_16, FILE_32, FILE_64, FILE_PRED, TYPES
@@ -25,13 +33,32 @@ LOCAL_BASE = SHARED_BASE = 1 << SHARED_SHIFT
 _AXES = ("x", "y", "z")
 SPECIAL = {
     **{f"%{name}.{axis}": FILE_32 for name in ("tid", "ntid", "ctaid", "nctaid") for axis in _AXES},
-    **{f"%{name}": FILE_32 for name in (
-        "laneid", "warpid", "nwarpid", "smid", "nsmid", "gridid", "lanemask_eq", "lanemask_le", "lanemask_lt",
-        "lanemask_ge", "lanemask_gt", "dynamic_smem_size", "total_smem_size", "cluster_ctarank",
-        "cluster_nctarank", "is_explicit_cluster",
-    )},
-    **{f"%{name}.{axis}": FILE_32 for name in (
-        "cluster_ctaid", "cluster_nctaid", "clusterid", "nclusterid") for axis in _AXES},
+    **{
+        f"%{name}": FILE_32
+        for name in (
+            "laneid",
+            "warpid",
+            "nwarpid",
+            "smid",
+            "nsmid",
+            "gridid",
+            "lanemask_eq",
+            "lanemask_le",
+            "lanemask_lt",
+            "lanemask_ge",
+            "lanemask_gt",
+            "dynamic_smem_size",
+            "total_smem_size",
+            "cluster_ctarank",
+            "cluster_nctarank",
+            "is_explicit_cluster",
+        )
+    },
+    **{
+        f"%{name}.{axis}": FILE_32
+        for name in ("cluster_ctaid", "cluster_nctaid", "clusterid", "nclusterid")
+        for axis in _AXES
+    },
 }
 CLOCKS = ("%clock", "%clock_hi", "%clock64", "%globaltimer", "%globaltimer_lo", "%globaltimer_hi")
 
@@ -80,9 +107,7 @@ class Rows:
 
 def kinds(sources: Sequence[Source]) -> str:
     """One letter for each source: register, immediate or launch value. Groups agree in it."""
-    return "".join(
-        "r" if isinstance(s, int) else "i" if isinstance(s, Immediate) else "l" for s in sources
-    )
+    return "".join("r" if isinstance(s, int) else "i" if isinstance(s, Immediate) else "l" for s in sources)
 
 
 @dataclass(slots=True)
@@ -101,7 +126,9 @@ def lay_out(module: Module, function: Function) -> Layout:
     """Place the arrays that the function uses, in the order of the text."""
     layout = Layout()
     used = {
-        name for instruction in function.instructions for operand in instruction.operands
+        name
+        for instruction in function.instructions
+        for operand in instruction.operands
         for name in re.findall(r"[$%\w]+", operand)
     }
     local_names = {v.name for v in function.variables}
@@ -199,7 +226,9 @@ class Context:
         """The base and byte offset of a memory operand."""
         match = _ADDRESS.match(text)
         if match is None:
-            raise UnsupportedInstruction(instruction.opcode, instruction.line, f"cannot read address '{text}'")
+            raise UnsupportedInstruction(
+                instruction.opcode, instruction.line, f"cannot read address '{text}'"
+            )
         name, plus, minus = match.groups()
         offset = int(plus, 0) if plus else int(minus.replace(" ", ""), 0) if minus else 0
         if name in self.kernel_parameters:
@@ -209,7 +238,9 @@ class Context:
             return Immediate(0), int(base.value) + offset
         return base, offset
 
-    def parameter_register(self, text: str, instruction: Instruction, file: int, extra: int = 0) -> int | None:
+    def parameter_register(
+        self, text: str, instruction: Instruction, file: int, extra: int = 0
+    ) -> int | None:
         """The virtual register that stands for a call's parameter at an offset; None for kernel parameters."""
         match = _ADDRESS.match(text)
         if match is None or match.group(1) in self.kernel_parameters:
@@ -220,7 +251,9 @@ class Context:
             self._virtual[key] = self.new_register(file)
         register = self._virtual[key]
         if self.files[register] != file:
-            raise UnsupportedInstruction(instruction.opcode, instruction.line, "a parameter changes its width")
+            raise UnsupportedInstruction(
+                instruction.opcode, instruction.line, "a parameter changes its width"
+            )
         return register
 
 

@@ -15,7 +15,7 @@ from .errors import EmulationError
 from .happens_before import ClockRaces
 from .hazards import Hazard, HazardLog, worst_status
 from .machine import Machine
-from .memory import GlobalMemory
+from .memory import PARAMETER_WINDOW, GlobalMemory
 from .operands import LaunchValue
 from .parser import Instruction, Module
 from .program import Program, Segment, compile_entry
@@ -61,11 +61,19 @@ class _NoRaces:
         return None
 
     access = barrier = arrive = release = warp_sync = fence = finish_cohort = finish = ignore
+    mbarrier_arrive = mbarrier_complete = mbarrier_wait = mbarrier_copy = ignore
 
 
 def emulate(
-    module: Module, launch: Launch, memory: GlobalMemory, *, count: bool = True, detect_races: bool = True,
-    order_seed: int = 0, instruction_limit: int = 20_000_000, multiprocessors: int = 28,
+    module: Module,
+    launch: Launch,
+    memory: GlobalMemory,
+    *,
+    count: bool = True,
+    detect_races: bool = True,
+    order_seed: int = 0,
+    instruction_limit: int = 20_000_000,
+    multiprocessors: int = 28,
 ) -> Result:
     """Run one launch to its end and report what it did.
 
@@ -74,7 +82,9 @@ def emulate(
     the hardware would refuse, and UnsupportedInstruction. Faults inside the kernel are returned as hazards.
     """
     program = compile_entry(module, launch.entry)
-    run = Run(module, program, launch, memory, count, detect_races, order_seed, instruction_limit, multiprocessors)
+    run = Run(
+        module, program, launch, memory, count, detect_races, order_seed, instruction_limit, multiprocessors
+    )
     with np.errstate(all="ignore"):
         run.execute()
     return run.result()
@@ -84,8 +94,16 @@ class Run:
     """State of one launch that its cohorts share."""
 
     def __init__(
-        self, module: Module, program: Program, launch: Launch, memory: GlobalMemory, count: bool,
-        detect_races: bool, order_seed: int, instruction_limit: int, multiprocessors: int,
+        self,
+        module: Module,
+        program: Program,
+        launch: Launch,
+        memory: GlobalMemory,
+        count: bool,
+        detect_races: bool,
+        order_seed: int,
+        instruction_limit: int,
+        multiprocessors: int,
     ) -> None:
         self.module, self.program, self.launch, self.memory = module, program, launch, memory
         self.grid, self.block = launch.grid, launch.block
@@ -109,7 +127,11 @@ class Run:
         self._symbols = _place_symbols(module, memory)
         detector: Any = _NoRaces()
         if detect_races:
-            detector = ClockRaces(self, program.granule) if program.fine_order else IntervalRaces(self, program.granule)
+            detector = (
+                ClockRaces(self, program.granule)
+                if program.fine_order
+                else IntervalRaces(self, program.granule)
+            )
         self.races = detector
 
     def execute(self) -> None:
@@ -122,7 +144,7 @@ class Run:
         order = np.arange(blocks)
         if self.shuffled:
             self.random.shuffle(order)
-        waiting = [np.sort(order[i: i + size]) for i in range(0, blocks, size)]
+        waiting = [np.sort(order[i : i + size]) for i in range(0, blocks, size)]
         self.several = len(waiting) > 1
         running: list[Machine] = []
         while waiting or running:
@@ -173,13 +195,21 @@ class Run:
     def launch_value(self, value: LaunchValue, dtype: np.dtype) -> Any:
         if value.kind == "symbol":
             return dtype.type(self._symbols[value.name] + value.offset)
-        if not value.kind.startswith("param:"):
-            raise EmulationError(f"the kernel takes the address of its parameter {value.name}, which is not supported")
+        if value.kind == "parameter_address":
+            return dtype.type(PARAMETER_WINDOW + self.program.parameters[value.name][0] + value.offset)
         start = self.program.parameters[value.name][0] + value.offset
         size = {"8": 1, "16": 2, "32": 4, "64": 8}[value.kind.split(":")[1].lstrip("usbf")]
         signed = value.kind[6] == "s"
-        number = int.from_bytes(self._arguments[start: start + size], "little", signed=signed)
+        number = int.from_bytes(self._arguments[start : start + size], "little", signed=signed)
         return np.array(number & (1 << 8 * dtype.itemsize) - 1, f"u{dtype.itemsize}").view(dtype)[()]
+
+    def descriptor(self, address: int) -> bytes:
+        """The 128 bytes of a tensor map, in the kernel's parameters or in device memory."""
+        start = address - PARAMETER_WINDOW
+        if 0 <= start < len(self._arguments):
+            return self._arguments[start : start + 128]
+        where, _, valid = self.memory.locate(np.array([address], np.int64), 128)
+        return self.memory.data[where[0] : where[0] + 128].tobytes() if valid[0] else b""
 
     def _block(self, number: int) -> tuple[int, int, int]:
         x, y, _ = self.grid
@@ -191,36 +221,85 @@ class Run:
         return self.module.files.get(instruction.source[0]), instruction.source[1]
 
     def report(
-        self, kind: str, instruction: Instruction, m: Machine, lanes: tuple[int, ...], message: str,
-        address: int | None, array: str | None, count: int, other: Instruction | None = None,
+        self,
+        kind: str,
+        instruction: Instruction,
+        m: Machine,
+        lanes: tuple[int, ...],
+        message: str,
+        address: int | None,
+        array: str | None,
+        count: int,
+        other: Instruction | None = None,
     ) -> None:
         file, line = self._source(instruction)
-        self.hazards.add(Hazard(
-            kind, self.program.name, instruction.line, file, line,
-            self._block(int(m.blocks[m.block_of[lanes[0]]])), tuple(int(m.thread_of[lane]) for lane in lanes),
-            address, array, message, None if other is None else other.line,
-            None if other is None else self._source(other)[1], None, count,
-        ))
+        self.hazards.add(
+            Hazard(
+                kind,
+                self.program.name,
+                instruction.line,
+                file,
+                line,
+                self._block(int(m.blocks[m.block_of[lanes[0]]])),
+                tuple(int(m.thread_of[lane]) for lane in lanes),
+                address,
+                array,
+                message,
+                None if other is None else other.line,
+                None if other is None else self._source(other)[1],
+                None,
+                count,
+            )
+        )
 
     def report_race(
-        self, kind: str, first: Instruction, second: Instruction, blocks: tuple[int, int], threads: tuple[int, ...],
-        address: int, array: str, message: str, count: int,
+        self,
+        kind: str,
+        first: Instruction,
+        second: Instruction,
+        blocks: tuple[int, int],
+        threads: tuple[int, ...],
+        address: int,
+        array: str,
+        message: str,
+        count: int,
     ) -> None:
         file, line = self._source(first)
-        self.hazards.add(Hazard(
-            kind, self.program.name, first.line, file, line, self._block(blocks[0]), threads, address, array, message,
-            second.line, self._source(second)[1], None if blocks[0] == blocks[1] else self._block(blocks[1]), count,
-        ))
+        self.hazards.add(
+            Hazard(
+                kind,
+                self.program.name,
+                first.line,
+                file,
+                line,
+                self._block(blocks[0]),
+                threads,
+                address,
+                array,
+                message,
+                second.line,
+                self._source(second)[1],
+                None if blocks[0] == blocks[1] else self._block(blocks[1]),
+                count,
+            )
+        )
 
     def result(self) -> Result:
         counters = Counters()
         for site, counts in self._counts.values():
             for instruction, row in zip(site.instructions, counts.tolist(), strict=True):
                 file, line = self._source(instruction)
-                counters.sites.append(SiteCounters(
-                    instruction.opcode, site.space, site.kind, instruction.line, file, line,
-                    **dict(zip(COLUMNS, row, strict=True)),
-                ))
+                counters.sites.append(
+                    SiteCounters(
+                        instruction.opcode,
+                        site.space,
+                        site.kind,
+                        instruction.line,
+                        file,
+                        line,
+                        **dict(zip(COLUMNS, row, strict=True)),
+                    )
+                )
         counters.sites.sort(key=lambda s: (s.ptx_line, s.space))
         for segment, warps in zip(self.program.segments, self._segment_warps, strict=True):
             for opcode, number in segment.mix.items() if warps else ():
@@ -233,13 +312,17 @@ def _check(module: Module, program: Program, launch: Launch) -> None:
     function = module.functions[program.name]
     threads = launch.block[0] * launch.block[1] * launch.block[2]
     if min(*launch.grid, *launch.block) < 1 or threads > 1024:
-        raise EmulationError(f"{program.name}: a grid of {launch.grid} and a block of {launch.block} cannot be launched")
+        raise EmulationError(
+            f"{program.name}: a grid of {launch.grid} and a block of {launch.block} cannot be launched"
+        )
     if function.maxntid is not None and threads > int(np.prod(function.maxntid)):
         raise EmulationError(
             f"{program.name}: {threads} threads per block, but its launch bounds allow {int(np.prod(function.maxntid))}"
         )
     if function.reqntid is not None and tuple(launch.block) != (*function.reqntid, 1, 1)[:3]:
-        raise EmulationError(f"{program.name}: a block of {launch.block}, but the kernel requires {function.reqntid}")
+        raise EmulationError(
+            f"{program.name}: a block of {launch.block}, but the kernel requires {function.reqntid}"
+        )
     if len(launch.arguments) != len(program.parameters):
         raise EmulationError(
             f"{program.name}: {len(launch.arguments)} arguments for {len(program.parameters)} parameters"
@@ -252,14 +335,18 @@ def _argument_bytes(program: Program, launch: Launch) -> bytes:
         if isinstance(value, (bytes, bytearray)):
             raw = bytes(value)
         elif parameter.type in ("f32", "f64", "f16"):
-            raw = np.array(value, {"f32": np.float32, "f64": np.float64, "f16": np.float16}[parameter.type]).tobytes()
+            raw = np.array(
+                value, {"f32": np.float32, "f64": np.float64, "f16": np.float16}[parameter.type]
+            ).tobytes()
         elif isinstance(value, (float, np.floating)):
             raw = np.array(value, np.float32 if parameter.size == 4 else np.float64).tobytes()
         else:
             raw = (int(value) & (1 << 8 * parameter.size) - 1).to_bytes(parameter.size, "little")
         if len(raw) != parameter.size:
-            raise EmulationError(f"{program.name}: {len(raw)} bytes for parameter {parameter.name} of {parameter.size}")
-        data[start: start + parameter.size] = raw
+            raise EmulationError(
+                f"{program.name}: {len(raw)} bytes for parameter {parameter.name} of {parameter.size}"
+            )
+        data[start : start + parameter.size] = raw
     return bytes(data)
 
 
@@ -272,7 +359,9 @@ def _place_symbols(module: Module, memory: GlobalMemory) -> dict[str, int]:
         name = f"variable {variable.name}"
         if name not in memory.names:
             initial = variable.initial or bytes(variable.size)
-            memory.allocate(name, np.frombuffer(initial or b"\0", np.uint8), writable=variable.space == "global")
+            memory.allocate(
+                name, np.frombuffer(initial or b"\0", np.uint8), writable=variable.space == "global"
+            )
         symbols[variable.name] = memory.address(name)
     for variable in module.variables.values():
         for offset, text in variable.relocations:

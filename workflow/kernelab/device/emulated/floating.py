@@ -12,7 +12,10 @@ from .compare import flushed
 from .types import TYPES
 
 _EXACT: dict[str, Callable] = {
-    "add": rounding.exact_add, "sub": rounding.exact_sub, "mul": rounding.exact_mul, "fma": rounding.exact_fma,
+    "add": rounding.exact_add,
+    "sub": rounding.exact_sub,
+    "mul": rounding.exact_mul,
+    "fma": rounding.exact_fma,
     "mad": rounding.exact_fma,
 }
 _NEAREST: dict[str, Callable] = {"add": np.add, "sub": np.subtract, "mul": np.multiply}
@@ -93,7 +96,9 @@ def lookup(parts: list[str]) -> Alu | None:
 def _directed_other(parts: list[str], name: str, mode: str, view: str) -> Alu | None:
     """Directed rcp, sqrt and div: the float64 quotient tells which way the nearest value was rounded."""
     exact: dict[str, Callable] = {
-        "rcp": lambda x: 1.0 / x, "sqrt": np.sqrt, "div": np.divide,
+        "rcp": lambda x: 1.0 / x,
+        "sqrt": np.sqrt,
+        "div": np.divide,
     }
     if name not in exact or view != "f4":
         return None
@@ -102,7 +107,9 @@ def _directed_other(parts: list[str], name: str, mode: str, view: str) -> Alu | 
     def run(*operands):
         value = function(*(v.astype(np.float64) for v in operands))
         nearest = value.astype(np.float32)
-        return np.where(np.isfinite(value), rounding.direct(nearest, value, np.zeros_like(value), mode), nearest)
+        return np.where(
+            np.isfinite(value), rounding.direct(nearest, value, np.zeros_like(value), mode), nearest
+        )
 
     return Alu((view,) * _ARITY.get(name, 1), (view,), _decorated(run, parts, True))
 
@@ -114,7 +121,9 @@ def _minimum(parts: list[str]) -> Callable:
         function = lambda x, y: np.where(np.isnan(x) | np.isnan(y), x.dtype.type(np.nan), plain(x, y))  # noqa: E731
     if "xorsign" in parts:
         inner = function
-        return lambda x, y: np.copysign(inner(np.abs(x), np.abs(y)), np.where(np.signbit(x) ^ np.signbit(y), -1, 1))
+        return lambda x, y: np.copysign(
+            inner(np.abs(x), np.abs(y)), np.where(np.signbit(x) ^ np.signbit(y), -1, 1)
+        )
     return function
 
 

@@ -28,7 +28,7 @@ class _Operand:
         """Rows start to stop for all lanes, gathered into scratch when they are scattered."""
         if self.consecutive:
             first = self.rows[0]
-            return m.views["f4"][first + start: first + stop]
+            return m.views["f4"][first + start : first + stop]
         if self.registers:
             return np.take(m.views["f4"], self.rows[start:stop], axis=0, out=scratch, mode="clip")
         column = self.read(m, None)
@@ -62,7 +62,7 @@ def make_fma(batch: Sequence[Decoded], rows: Rows) -> Step:
             if (bits == _HALFWAY).any():
                 repair_halfway(total, x, y, z)
             if consecutive:
-                registers[target[0] + start: target[0] + stop] = total
+                registers[target[0] + start : target[0] + stop] = total
             else:
                 registers[target[start:stop]] = total
 

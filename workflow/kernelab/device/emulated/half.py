@@ -39,10 +39,17 @@ def _wide_fma(x, y, z):
 
 
 _BINARY: dict[str, Callable] = {
-    "add": np.add, "sub": np.subtract, "mul": np.multiply, "min": _ieee_min, "max": _ieee_max,
+    "add": np.add,
+    "sub": np.subtract,
+    "mul": np.multiply,
+    "min": _ieee_min,
+    "max": _ieee_max,
 }
 _UNARY: dict[str, Callable] = {
-    "neg": np.negative, "abs": np.abs, "ex2": np.exp2, "tanh": np.tanh,
+    "neg": np.negative,
+    "abs": np.abs,
+    "ex2": np.exp2,
+    "tanh": np.tanh,
 }
 
 
@@ -73,7 +80,9 @@ def _f16(function: Callable) -> Callable:
 
 
 def _bf16(function: Callable) -> Callable:
-    return lambda *v: f32_to_bf16(function(*(bf16_to_f32(x).astype(np.float64) for x in v)).astype(np.float32))
+    return lambda *v: f32_to_bf16(
+        function(*(bf16_to_f32(x).astype(np.float64) for x in v)).astype(np.float32)
+    )
 
 
 def halves(x, dtype=np.float16):

@@ -47,9 +47,15 @@ class ClockRaces:
         record = Access(site, touched, lanes, m, None)
         unit, lane, row = record.flatten(self.granule)
         thread = m.blocks[m.block_of[lane]] * m.padded + m.thread_of[lane]
-        entry = np.stack([
-            thread, state.clock[m.block_of[lane], m.thread_of[lane]], np.full(len(unit), len(self.records)), row,
-        ], 1).astype(np.int32)
+        entry = np.stack(
+            [
+                thread,
+                state.clock[m.block_of[lane], m.thread_of[lane]],
+                np.full(len(unit), len(self.records)),
+                row,
+            ],
+            1,
+        ).astype(np.int32)
         self.records.append(record)
         judged = _Judged(self, m, state, record, unit, lane, row, thread)
         judged.against(history.write[unit])
@@ -127,6 +133,32 @@ class ClockRaces:
         state = self._state(m)[0]
         self.know.fence(m, state, range(m.lanes) if lanes is None else lanes.tolist())
 
+    def mbarrier_arrive(self, m: Any, where: int, lanes: NDArray[np.int64]) -> None:
+        """Lanes arrive at an mbarrier: what they know goes with the current phase."""
+        state = self._state(m)[0]
+        for lane in lanes.tolist():
+            self.know.publish(m, state, lane, ("arrived", where + (id(m) << 40)), True, True)
+
+    def mbarrier_copy(self, m: Any, where: int, lane: int) -> None:
+        """A bulk copy will complete on an mbarrier: its writes, stamped with the asking thread, go with the phase."""
+        self.mbarrier_arrive(m, where, np.array([lane]))
+
+    def mbarrier_complete(self, m: Any, where: int) -> None:
+        """The phase is over: those who wait for it learn what its arrivals brought."""
+        key = where + (id(m) << 40)
+        vector = self.know.released.get(("arrived", key))
+        if vector is not None:
+            self.know.released["completed", key] = vector
+
+    def mbarrier_wait(self, m: Any, where: int, lanes: NDArray[np.int64]) -> None:
+        vector = self.know.released.get(("completed", where + (id(m) << 40)))
+        if vector is None:
+            return
+        state = self._state(m)[0]
+        for block in np.unique(m.block_of[lanes]).tolist():
+            chosen = m.thread_of[lanes[m.block_of[lanes] == block]]
+            self.know.learn_all(m, state, block, chosen, vector)
+
     def finish_cohort(self, m: Any) -> None:
         m.race_state = None
 
@@ -138,8 +170,15 @@ class _Judged:
     """One access on its way through the checks; reports what is not ordered before it."""
 
     def __init__(
-        self, detector: ClockRaces, m: Any, state: CohortClocks, record: Access, unit: NDArray[np.int64],
-        lane: NDArray[np.int64], row: NDArray[np.int64], thread: NDArray[np.int64],
+        self,
+        detector: ClockRaces,
+        m: Any,
+        state: CohortClocks,
+        record: Access,
+        unit: NDArray[np.int64],
+        lane: NDArray[np.int64],
+        row: NDArray[np.int64],
+        thread: NDArray[np.int64],
     ) -> None:
         self.detector, self.m, self.state, self.record = detector, m, state, record
         self.unit, self.lane, self.row, self.thread = unit, lane, row, thread
@@ -152,7 +191,8 @@ class _Judged:
             return
         pick, before = pick[other], before[other]
         ordered = self.detector.know.ordered(
-            self.m, self.state, self.lane[pick], before[:, 0].astype(np.int64), before[:, 1])
+            self.m, self.state, self.lane[pick], before[:, 0].astype(np.int64), before[:, 1]
+        )
         if ordered.all():
             return
         self._report(pick[~ordered], before[~ordered])
@@ -176,7 +216,10 @@ class _Judged:
             earlier = self.detector.records[before[i, 2]]
             now = int(pick[i])
             report_accesses(
-                self.detector.run, f"race_{site.space}",
-                (earlier, int(before[i, 3]), int(before[i, 0])), (self.record, int(self.row[now]), int(self.thread[now])),
-                int(self.unit[now]), count,
+                self.detector.run,
+                f"race_{site.space}",
+                (earlier, int(before[i, 3]), int(before[i, 0])),
+                (self.record, int(self.row[now]), int(self.thread[now])),
+                int(self.unit[now]),
+                count,
             )

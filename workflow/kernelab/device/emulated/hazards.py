@@ -6,7 +6,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 MEMORY_FAULTS = frozenset(
-    {"out_of_bounds_global", "out_of_bounds_shared", "out_of_bounds_local", "misaligned", "write_to_read_only"}
+    {
+        "out_of_bounds_global",
+        "out_of_bounds_shared",
+        "out_of_bounds_local",
+        "misaligned",
+        "write_to_read_only",
+    }
 )
 HAZARDS = frozenset(
     {

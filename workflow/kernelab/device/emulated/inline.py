@@ -17,8 +17,17 @@ def inlined(module: Module, entry: Function) -> Function:
     if not any(i.opcode.startswith("call") for i in entry.instructions):
         return entry
     flat = Function(
-        entry.name, True, entry.parameters, [], list(entry.variables), dict(entry.registers), [], {},
-        dict(entry.branch_targets), entry.maxntid, entry.reqntid,
+        entry.name,
+        True,
+        entry.parameters,
+        [],
+        list(entry.variables),
+        dict(entry.registers),
+        [],
+        {},
+        dict(entry.branch_targets),
+        entry.maxntid,
+        entry.reqntid,
     )
     _paste(module, entry, flat, {}, [], "")
     return flat
@@ -58,7 +67,11 @@ def _group(operand: str) -> list[str] | None:
 
 
 def _call(
-    module: Module, call: Instruction, operands: list[str], guard: tuple[str, bool] | None, flat: Function,
+    module: Module,
+    call: Instruction,
+    operands: list[str],
+    guard: tuple[str, bool] | None,
+    flat: Function,
     stack: list[str],
 ) -> None:
     groups = [_group(operand) for operand in operands]

@@ -214,14 +214,20 @@ def _bfe(parts: list[str], type_: ScalarType) -> Alu:
         raw = x.astype(unsigned)
         moved = np.where(pos >= bits, unsigned(0), raw >> np.minimum(pos, bits - 1).astype(unsigned))
         kept = np.minimum(size, bits).astype(unsigned)
-        mask = np.where(kept >= bits, ~unsigned(0), (unsigned(1) << np.minimum(kept, bits - 1).astype(unsigned))
-                        - unsigned(1))
+        mask = np.where(
+            kept >= bits,
+            ~unsigned(0),
+            (unsigned(1) << np.minimum(kept, bits - 1).astype(unsigned)) - unsigned(1),
+        )
         if type_.kind == "s":
             last = np.minimum(pos.astype(np.int64) + size - 1, bits - 1)
             sign = (raw >> np.maximum(last, 0).astype(unsigned) & unsigned(1)).astype(bool) & (size > 0)
             outside = np.maximum(np.minimum(np.int64(bits) - pos, size), 0).astype(unsigned)
-            real = np.where(outside >= bits, ~unsigned(0),
-                            (unsigned(1) << np.minimum(outside, bits - 1).astype(unsigned)) - unsigned(1))
+            real = np.where(
+                outside >= bits,
+                ~unsigned(0),
+                (unsigned(1) << np.minimum(outside, bits - 1).astype(unsigned)) - unsigned(1),
+            )
             return np.where(sign, moved & mask | ~real, moved & mask).astype(unsigned).view(type_.dtype)
         return moved & mask
 
@@ -234,8 +240,11 @@ def _bfi(parts: list[str], type_: ScalarType) -> Alu:
     def insert(x, y, position, length):
         pos = np.minimum(position & np.uint32(255), bits)
         size = np.minimum(length & np.uint32(255), bits - pos)
-        ones = np.where(size >= bits, ~unsigned(0),
-                        (unsigned(1) << np.minimum(size, bits - 1).astype(unsigned)) - unsigned(1))
+        ones = np.where(
+            size >= bits,
+            ~unsigned(0),
+            (unsigned(1) << np.minimum(size, bits - 1).astype(unsigned)) - unsigned(1),
+        )
         at = np.minimum(pos, bits - 1).astype(unsigned)
         mask = np.where(pos >= bits, unsigned(0), ones << at)
         return y & ~mask | x << at & mask
@@ -261,9 +270,12 @@ def permute_bytes(x, y, selector):
 
 
 _PRMT_MODES = {
-    "f4e": (0x3210, 0x4321, 0x5432, 0x6543), "b4e": (0x5670, 0x6701, 0x7012, 0x0123),
-    "rc8": (0x0000, 0x1111, 0x2222, 0x3333), "ecl": (0x3210, 0x3211, 0x3222, 0x3333),
-    "ecr": (0x0000, 0x1110, 0x2210, 0x3210), "rc16": (0x1010, 0x3232, 0x1010, 0x3232),
+    "f4e": (0x3210, 0x4321, 0x5432, 0x6543),
+    "b4e": (0x5670, 0x6701, 0x7012, 0x0123),
+    "rc8": (0x0000, 0x1111, 0x2222, 0x3333),
+    "ecl": (0x3210, 0x3211, 0x3222, 0x3333),
+    "ecr": (0x0000, 0x1110, 0x2210, 0x3210),
+    "rc16": (0x1010, 0x3232, 0x1010, 0x3232),
 }
 
 
@@ -282,6 +294,7 @@ def _dot(parts: list[str], type_: ScalarType) -> Alu:
 
     a_signed, b_signed = parts[-2][0] == "s", parts[-1][0] == "s"
     if parts[0] == "dp4a":
+
         def dot(x, y, z):
             return ((lanes(x, a_signed, 8) * lanes(y, b_signed, 8)).sum(-1) + z).astype(np.uint32)
     else:
@@ -289,6 +302,7 @@ def _dot(parts: list[str], type_: ScalarType) -> Alu:
 
         def dot(x, y, z):
             return ((lanes(x, a_signed, 16) * lanes(y, b_signed, 8)[..., half]).sum(-1) + z).astype(np.uint32)
+
     return Alu(("u4", "u4", "u4"), ("u4",), dot)
 
 
@@ -300,7 +314,10 @@ def _mask(parts: list[str], type_: ScalarType) -> Alu:
     def mask(position, length):
         pos, size = np.minimum(position, 32).astype(np.uint64), np.minimum(length, 32).astype(np.uint64)
         if parts[1] == "wrap":
-            pos, size = (position & np.uint32(31)).astype(np.uint64), (length & np.uint32(31)).astype(np.uint64)
+            pos, size = (
+                (position & np.uint32(31)).astype(np.uint64),
+                (length & np.uint32(31)).astype(np.uint64),
+            )
         return (((np.uint64(1) << size) - np.uint64(1)) << pos).astype(np.uint32)
 
     return Alu(("u4", "u4"), ("u4",), mask)
@@ -311,13 +328,35 @@ def _logic(function: Callable) -> Callable:
 
 
 _FAMILIES: dict[str, Callable[[list[str], ScalarType], Alu | None]] = {
-    "add": _add_sub, "sub": _add_sub, "mul": _mul, "mad": _mad, "mul24": _mul24, "mad24": _mul24,
-    "div": _div_rem, "rem": _div_rem, "min": _min_max, "max": _min_max, "shl": _shift, "shr": _shift,
-    "shf": _funnel, "bfind": _bfind, "bfe": _bfe, "bfi": _bfi, "prmt": _prmt, "dp4a": _dot,
-    "dp2a": _dot, "sad": _sad, "bmsk": _mask,
-    "abs": _unary(np.abs), "neg": _unary(np.negative), "brev": _unary(reverse_bits),
+    "add": _add_sub,
+    "sub": _add_sub,
+    "mul": _mul,
+    "mad": _mad,
+    "mul24": _mul24,
+    "mad24": _mul24,
+    "div": _div_rem,
+    "rem": _div_rem,
+    "min": _min_max,
+    "max": _min_max,
+    "shl": _shift,
+    "shr": _shift,
+    "shf": _funnel,
+    "bfind": _bfind,
+    "bfe": _bfe,
+    "bfi": _bfi,
+    "prmt": _prmt,
+    "dp4a": _dot,
+    "dp2a": _dot,
+    "sad": _sad,
+    "bmsk": _mask,
+    "abs": _unary(np.abs),
+    "neg": _unary(np.negative),
+    "brev": _unary(reverse_bits),
     "not": lambda parts, type_: _same(type_, 1, np.logical_not if type_.kind == "p" else np.invert),
     "cnot": _unary(lambda x: (x == 0).astype(x.dtype)),
-    "and": _logic(np.bitwise_and), "or": _logic(np.bitwise_or), "xor": _logic(np.bitwise_xor),
-    "popc": _count(lambda x: np.bitwise_count(x).astype(np.uint32)), "clz": _count(leading_zeros),
+    "and": _logic(np.bitwise_and),
+    "or": _logic(np.bitwise_or),
+    "xor": _logic(np.bitwise_xor),
+    "popc": _count(lambda x: np.bitwise_count(x).astype(np.uint32)),
+    "clz": _count(leading_zeros),
 }

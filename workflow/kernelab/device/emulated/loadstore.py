@@ -38,13 +38,17 @@ def check_written(m: Any, site: Site, touched: Touched, lanes: NDArray | None) -
         return
     if site.space == "shared" and m.asynchronous.in_flight:
         good |= m.asynchronous.overlaps(m, touched.index * site.element, site.width)
+    if site.space == "shared" and m.mbarriers.copies:
+        good |= m.mbarriers.flying[touched.index * site.element]
     for row in np.flatnonzero(~good.all(1)):
         columns = np.flatnonzero(~good[row])
         address = site.address_of(m, touched, int(row), int(columns[0]), lanes)
         name, offset = space.describe(address)
         lane = int(columns[0]) if lanes is None else int(lanes[columns[0]])
         text = f"reads {site.width} bytes at {name} + {offset}, which nothing has written"
-        m.run.report("uninitialised_read", site.instructions[row], m, (lane,), text, address, name, len(columns))
+        m.run.report(
+            "uninitialised_read", site.instructions[row], m, (lane,), text, address, name, len(columns)
+        )
 
 
 def mark_written(m: Any, site: Site, touched: Touched) -> None:
@@ -65,6 +69,14 @@ def mark_written(m: Any, site: Site, touched: Touched) -> None:
         m.written_patterns.add(key)
 
 
+def check_in_flight(m: Any, site: Site, touched: Touched, lanes: NDArray | None) -> None:
+    """Report lanes that touch shared memory which an asynchronous copy will overwrite."""
+    if m.asynchronous.in_flight:
+        m.asynchronous.check(m, site, touched, lanes)
+    if m.mbarriers.copies:
+        m.mbarriers.check(m, site, touched, lanes)
+
+
 def _extended(words: NDArray, signed: bool, register: np.dtype) -> NDArray:
     """Loaded elements as register bits."""
     if words.dtype.itemsize == register.itemsize:
@@ -81,8 +93,8 @@ def load_step(site: Site, writers: Sequence[Writer], register: np.dtype, signed:
         touched = site.touch(m, lanes)
         words = m.space(site.space).words[site.element]
         if tracked:
-            if m.asynchronous.in_flight and site.space == "shared":
-                m.asynchronous.check(m, site, touched, lanes)
+            if site.space == "shared":
+                check_in_flight(m, site, touched, lanes)
             check_written(m, site, touched, lanes)
             m.run.races.access(m, site, touched, lanes)
         for z, write in enumerate(writers):
@@ -102,8 +114,8 @@ def store_step(site: Site, readers: Sequence[Reader], tracked: bool) -> Step:
         space = m.space(site.space)
         words = space.words[site.element]
         if tracked:
-            if m.asynchronous.in_flight and site.space == "shared":
-                m.asynchronous.check(m, site, touched, lanes)
+            if site.space == "shared":
+                check_in_flight(m, site, touched, lanes)
             m.run.races.access(m, site, touched, lanes)
         if site.space == "global":
             touched = site.without_read_only(m, touched, lanes)
@@ -126,7 +138,9 @@ def store_step(site: Site, readers: Sequence[Reader], tracked: bool) -> Step:
     return step
 
 
-def generic_step(make: Callable[[str, int], tuple[Site, Step]], read_address: Callable[[Any, Any], NDArray]) -> Step:
+def generic_step(
+    make: Callable[[str, int], tuple[Site, Step]], read_address: Callable[[Any, Any], NDArray]
+) -> Step:
     """Dispatch lanes with generic addresses to the space that each address lies in."""
     steps: dict[str, Step] = {}
     windows = {"global": 0, "shared": SHARED_WINDOW, "local": LOCAL_WINDOW}

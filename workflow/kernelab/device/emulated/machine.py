@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from . import barriers
 from .asynchronous import AsyncCopies
 from .decoded import SHARED_BASE
+from .mbarriers import MBarriers
 from .memory import SHARED_SHIFT, Region, Space
 from .program import Program, Segment
 from .types import FILE_DTYPES
@@ -43,6 +44,7 @@ class Machine:
         self.executed = 0
         self.written_patterns: set[int] = set()
         self.asynchronous = AsyncCopies(self.lanes)
+        self.mbarriers = MBarriers()
         self.barriers: dict[tuple[int, int], barriers.State] = {}
         self.gatherings: dict[tuple[int, int], NDArray[np.int64]] = {}
         self.runnable: dict[int, list[NDArray[np.int64]]] = {}
@@ -64,9 +66,16 @@ class Machine:
         ]
         half, word, double, predicate = files
         views = {
-            "u2": half, "i2": half.view(np.int16), "f2": half.view(np.float16),
-            "u4": word, "i4": word.view(np.int32), "f4": word.view(np.float32),
-            "u8": double, "i8": double.view(np.int64), "f8": double.view(np.float64), "?": predicate,
+            "u2": half,
+            "i2": half.view(np.int16),
+            "f2": half.view(np.float16),
+            "u4": word,
+            "i4": word.view(np.int32),
+            "f4": word.view(np.float32),
+            "u8": double,
+            "i8": double.view(np.int64),
+            "f8": double.view(np.float64),
+            "?": predicate,
         }
         for name, row in self.program.special.items():
             word[row] = self._special(name)
@@ -84,14 +93,26 @@ class Machine:
         one = np.uint64(1)
         bit = one << lane.astype(np.uint64)
         values: dict[str, Any] = {
-            "ntid": block[axis_number], "nctaid": grid[axis_number], "nclusterid": grid[axis_number],
-            "laneid": lane, "warpid": self.thread_of >> 5, "nwarpid": self.padded // 32,
-            "smid": self.blocks[self.block_of] % self.run.multiprocessors, "nsmid": self.run.multiprocessors,
-            "gridid": 0, "lanemask_eq": bit, "lanemask_lt": bit - one, "lanemask_le": (bit << one) - one,
-            "lanemask_gt": ~((bit << one) - one), "lanemask_ge": ~(bit - one),
+            "ntid": block[axis_number],
+            "nctaid": grid[axis_number],
+            "nclusterid": grid[axis_number],
+            "laneid": lane,
+            "warpid": self.thread_of >> 5,
+            "nwarpid": self.padded // 32,
+            "smid": self.blocks[self.block_of] % self.run.multiprocessors,
+            "nsmid": self.run.multiprocessors,
+            "gridid": 0,
+            "lanemask_eq": bit,
+            "lanemask_lt": bit - one,
+            "lanemask_le": (bit << one) - one,
+            "lanemask_gt": ~((bit << one) - one),
+            "lanemask_ge": ~(bit - one),
             "dynamic_smem_size": self.run.dynamic_shared,
             "total_smem_size": self.program.layout.shared_bytes + self.run.dynamic_shared,
-            "cluster_ctaid": 0, "cluster_nctaid": 1, "cluster_ctarank": 0, "cluster_nctarank": 1,
+            "cluster_ctaid": 0,
+            "cluster_nctaid": 1,
+            "cluster_ctarank": 0,
+            "cluster_nctarank": 1,
             "is_explicit_cluster": 0,
         }
         value = values[base]
@@ -187,7 +208,9 @@ class Machine:
                     self._push_whole(current, lanes)
                     return False
                 if self.runnable and (
-                    self.run.shuffled or min(self.runnable) <= current or streak > _PATIENCE
+                    self.run.shuffled
+                    or min(self.runnable) <= current
+                    or streak > _PATIENCE
                     or polls > _POLLING_PATIENCE
                 ):
                     self._push_whole(current, lanes)
@@ -235,8 +258,16 @@ class Machine:
             return self._switch(segment, lanes)
         if kind == "trap":
             everyone = self._everyone(lanes)
-            self.run.report("trap", end.instruction, self, (int(everyone[0]),),
-                            "the kernel executed trap (a failed assert or __trap())", None, None, len(everyone))
+            self.run.report(
+                "trap",
+                end.instruction,
+                self,
+                (int(everyone[0]),),
+                "the kernel executed trap (a failed assert or __trap())",
+                None,
+                None,
+                len(everyone),
+            )
         self._exit(lanes)
         return None
 
@@ -258,7 +289,8 @@ class Machine:
         arrived = self._everyone(lanes)
         waiting = [
             self.gatherings.pop((segment.number, warp))
-            for warp in np.unique(arrived >> 5).tolist() if (segment.number, warp) in self.gatherings
+            for warp in np.unique(arrived >> 5).tolist()
+            if (segment.number, warp) in self.gatherings
         ]
         if waiting:
             arrived = np.sort(np.concatenate([arrived, *waiting]))
@@ -273,9 +305,16 @@ class Machine:
         outside = mask >> (ready & 31).astype(np.uint32) & 1 == 0
         if outside.any():
             lane = int(ready[np.flatnonzero(outside)[0]])
-            self.run.report("invalid_mask", segment.end.instruction, self, (lane,),
-                            f"lane {lane & 31} executes a warp instruction whose mask leaves it out",
-                            None, None, int(outside.sum()))
+            self.run.report(
+                "invalid_mask",
+                segment.end.instruction,
+                self,
+                (lane,),
+                f"lane {lane & 31} executes a warp instruction whose mask leaves it out",
+                None,
+                None,
+                int(outside.sum()),
+            )
         collective.apply(self, chosen)
         if self.runnable:
             self._push_whole(following, chosen)
@@ -322,20 +361,35 @@ class Machine:
             missing = np.flatnonzero(self.live.reshape(-1, 32)[warp])
             here = {int(lane) & 31 for lane in waiting}
             absent = [lane for lane in missing.tolist() if lane not in here]
-            self.run.report("deadlock", end.instruction, self, (int(waiting[0]),),
-                            f"{len(waiting)} lanes wait for lanes {absent[:4]} of their warp, which never come",
-                            None, None, len(waiting))
+            self.run.report(
+                "deadlock",
+                end.instruction,
+                self,
+                (int(waiting[0]),),
+                f"{len(waiting)} lanes wait for lanes {absent[:4]} of their warp, which never come",
+                None,
+                None,
+                len(waiting),
+            )
         self.gatherings.clear()
 
     def _time_out(self, segment: Segment, lanes: Lanes) -> None:
         everyone = self._everyone(lanes)
         members = segment.end.instruction if segment.end is not None else None
         if members is None:
-            members = next(s.end.instruction for s in self.segments[segment.number:] + self.segments if s.end)
+            members = next(
+                s.end.instruction for s in self.segments[segment.number :] + self.segments if s.end
+            )
         self.run.report(
-            "timeout", members, self, (int(everyone[0]),),
+            "timeout",
+            members,
+            self,
+            (int(everyone[0]),),
             f"block still runs after {self.run.instruction_limit:,} instructions: it may never end "
-            "(instruction_limit raises the bound)", None, None, len(everyone),
+            "(instruction_limit raises the bound)",
+            None,
+            None,
+            len(everyone),
         )
         self.runnable.clear()
         self.barriers.clear()

@@ -19,6 +19,7 @@ SHARED_SHIFT = 20  # 1 MiB for each shared array, more than any GPU has
 GLOBAL_BASE = 1 << 44
 SHARED_WINDOW = 1 << 60  # generic addresses of shared memory
 LOCAL_WINDOW = 1 << 61  # and of local memory
+PARAMETER_WINDOW = 3 << 60  # addresses of kernel parameters, for tensor maps
 POISON = 0xFF  # never-written bytes: NaN in every float format
 
 _WORD = {1: np.dtype(np.uint8), 2: np.dtype(np.uint16), 4: np.dtype(np.uint32), 8: np.dtype(np.uint64)}
@@ -128,7 +129,12 @@ class GlobalMemory(Space):
         self._arrays: dict[str, tuple[int, np.dtype, tuple[int, ...]]] = {}
 
     def allocate(
-        self, name: str, array: NDArray, *, initialised: bool = True, writable: bool = True,
+        self,
+        name: str,
+        array: NDArray,
+        *,
+        initialised: bool = True,
+        writable: bool = True,
         reads_checked: bool = True,
     ) -> int:
         """Copy `array` into device memory and return its device address.
@@ -144,7 +150,9 @@ class GlobalMemory(Space):
         if self._used > self.data.size:
             self.resize(max(self._used, 2 * self.data.size))
         number = len(self.regions)
-        address = self.add_region(Region(name, 0, array.nbytes, storage, writable, initialised, reads_checked))
+        address = self.add_region(
+            Region(name, 0, array.nbytes, storage, writable, initialised, reads_checked)
+        )
         self._arrays[name] = (number, array.dtype, array.shape)
         if initialised:
             self.write(name, array)
@@ -157,7 +165,7 @@ class GlobalMemory(Space):
     def patch(self, name: str, offset: int, data: bytes) -> None:
         """Overwrite some bytes of an array."""
         start = self.regions[self._arrays[name][0]].storage + offset
-        self.data[start: start + len(data)] = np.frombuffer(data, np.uint8)
+        self.data[start : start + len(data)] = np.frombuffer(data, np.uint8)
 
     def address(self, name: str) -> int:
         return self.base + (self._arrays[name][0] << self.shift)
@@ -166,13 +174,13 @@ class GlobalMemory(Space):
         """A copy of a device array, with the dtype and shape that it was allocated with."""
         number, dtype, shape = self._arrays[name]
         region = self.regions[number]
-        return self.data[region.storage: region.storage + region.size].view(dtype).reshape(shape).copy()
+        return self.data[region.storage : region.storage + region.size].view(dtype).reshape(shape).copy()
 
     def never_written(self, name: str) -> NDArray[np.bool_]:
         """For each element of an array: whether any of its bytes was never written."""
         number, dtype, shape = self._arrays[name]
         region = self.regions[number]
-        flags = self.flags[region.storage: region.storage + region.size]
+        flags = self.flags[region.storage : region.storage + region.size]
         return (flags.reshape(-1, dtype.itemsize) == 0).any(axis=1).reshape(shape)
 
     def write(self, name: str, array: NDArray) -> None:
@@ -180,6 +188,6 @@ class GlobalMemory(Space):
         number, dtype, shape = self._arrays[name]
         region = self.regions[number]
         values = np.ascontiguousarray(np.broadcast_to(array, shape), dtype)
-        self.data[region.storage: region.storage + region.size] = values.reshape(-1).view(np.uint8)
-        self.flags[region.storage: region.storage + region.size] = 1
+        self.data[region.storage : region.storage + region.size] = values.reshape(-1).view(np.uint8)
+        self.flags[region.storage : region.storage + region.size] = 1
         region.full = True

@@ -35,11 +35,16 @@ class Immediate:
             return np.array(self.value, dtype)[()]
         number = self.as_float()
         if dtype.kind == "f":
-            return np.array(number, np.float64).astype(dtype)[()] if self.bits != 32 or dtype.itemsize != 4 else (
-                np.array(int(self.value), np.uint32).view(np.float32)[()]
+            return (
+                np.array(number, np.float64).astype(dtype)[()]
+                if self.bits != 32 or dtype.itemsize != 4
+                else (np.array(int(self.value), np.uint32).view(np.float32)[()])
             )
-        packed = int(self.value) if self.bits else int.from_bytes(
-            struct.pack("<f" if dtype.itemsize == 4 else "<d", number), "little")
+        packed = (
+            int(self.value)
+            if self.bits
+            else int.from_bytes(struct.pack("<f" if dtype.itemsize == 4 else "<d", number), "little")
+        )
         return np.array(packed & (1 << 8 * dtype.itemsize) - 1, unsigned).view(dtype)[()]
 
     def as_float(self) -> float:
@@ -94,6 +99,7 @@ def register_reader(rows: Sequence[int], view: str) -> Reader:
     """Reads rows of a register file: shape (rows, lanes)."""
     run = _run(rows)
     if run is not None:
+
         def read_slice(m: Any, lanes: Any) -> np.ndarray:
             return m.views[view][run] if lanes is None else m.views[view][run, lanes]
 
@@ -111,6 +117,7 @@ def register_writer(rows: Sequence[int], view: str) -> Writer:
     """Writes rows of a register file from an array that broadcasts to (rows, lanes)."""
     run = _run(rows)
     if run is not None:
+
         def write_slice(m: Any, lanes: Any, value: np.ndarray) -> None:
             if lanes is None:
                 m.views[view][run] = value

@@ -123,8 +123,11 @@ def parse_variable(text: str) -> Variable:
     for dim in re.findall(r"\[([^\]]*)\]", match["dims"]):
         count *= int(dim, 0) if dim.strip() else 0
     variable = Variable(
-        match["name"], match["space"], count * element,
-        int(match["align"] or element * lanes), match["type"],
+        match["name"],
+        match["space"],
+        count * element,
+        int(match["align"] or element * lanes),
+        match["type"],
     )
     if match["init"] is not None:
         _initialise(variable, match["init"], element)
@@ -190,12 +193,12 @@ class _Body:
                 piece = piece[1:]
             elif match := _LOC.match(piece):
                 self.source = (int(match.group(1)), int(match.group(2)))
-                piece = piece[match.end():]
+                piece = piece[match.end() :]
             elif match := _LABEL.match(piece):
                 self.function.labels[self._scoped_label(match.group(1))] = len(self.function.instructions)
-                rest = piece[match.end():]
+                rest = piece[match.end() :]
                 if rest.startswith(".branchtargets"):
-                    targets = split_operands(rest[len(".branchtargets"):].strip())
+                    targets = split_operands(rest[len(".branchtargets") :].strip())
                     self.function.branch_targets[match.group(1)] = targets
                     return
                 if rest.startswith((".callprototype", ".calltargets")):
@@ -212,7 +215,7 @@ class _Body:
     def _close_scope(self) -> None:
         """Leave a scope; branches in it that came before their label get the label's renamed form."""
         names = self.scopes.pop()
-        for instruction in self.function.instructions[self.scope_starts.pop():]:
+        for instruction in self.function.instructions[self.scope_starts.pop() :]:
             if instruction.opcode.startswith("bra"):
                 instruction.operands = [names.get(o, o) for o in instruction.operands]
 
@@ -254,14 +257,16 @@ class _Body:
             assert match is not None
             guard = (match.group(2), match.group(1) == "!")
             line += piece.count("\n", 0, match.end())
-            piece = piece[match.end():]
-        opcode, _, rest = piece.partition(" ") if "\t" not in piece else piece.replace("\t", " ", 1).partition(" ")
+            piece = piece[match.end() :]
+        opcode, _, rest = (
+            piece.partition(" ") if "\t" not in piece else piece.replace("\t", " ", 1).partition(" ")
+        )
         if "\n" in opcode:
             opcode, _, extra = piece.partition("\n")
             rest = extra
         operands = split_operands(rest.strip())
         if opcode.startswith("call"):
-            operands = split_operands(" ".join(piece[len(opcode):].split()))
+            operands = split_operands(" ".join(piece[len(opcode) :].split()))
         self.function.instructions.append(Instruction(opcode.strip(), operands, guard, line, self.source))
 
     def _rename(self, piece: str) -> str:
@@ -303,7 +308,7 @@ def _top_level(module: Module, text: str, at: int) -> int:
     semicolon, brace = text.find(";", at), text.find("{", at)
     if semicolon < 0 and brace < 0:
         raise EmulationError(f"PTX line {text.count(chr(10), 0, at) + 1}: unfinished statement")
-    header = text[at: brace if 0 <= brace and (semicolon < 0 or brace < semicolon) else semicolon]
+    header = text[at : brace if brace >= 0 and (semicolon < 0 or brace < semicolon) else semicolon]
     if not re.search(r"\.(entry|func)\b", header):
         statement = text[at:semicolon]
         if re.search(r"\.(shared|global|const)\b", statement):
@@ -315,20 +320,28 @@ def _top_level(module: Module, text: str, at: int) -> int:
     stop = _matching_brace(text, brace)
     function = _function(header)
     body = _Body(function, text.count("\n", 0, brace + 1) + 1)
-    body.read(text[brace + 1: stop])
+    body.read(text[brace + 1 : stop])
     module.functions[function.name] = function
     return stop + 1
 
 
 def _function(header: str) -> Function:
     match = re.search(
-        r"\.(?P<kind>entry|func)\s*(?:\((?P<returns>[^)]*)\)\s*)?(?P<name>[$%\w]+)\s*(?:\((?P<params>[^)]*)\))?", header
+        r"\.(?P<kind>entry|func)\s*(?:\((?P<returns>[^)]*)\)\s*)?(?P<name>[$%\w]+)\s*(?:\((?P<params>[^)]*)\))?",
+        header,
     )
     if match is None:
         raise EmulationError(f"cannot read the PTX header '{' '.join(header.split())}'")
     function = Function(
-        match["name"], match["kind"] == "entry", _parameters(match["params"] or ""),
-        _parameters(match["returns"] or ""), [], {}, [], {}, {},
+        match["name"],
+        match["kind"] == "entry",
+        _parameters(match["params"] or ""),
+        _parameters(match["returns"] or ""),
+        [],
+        {},
+        [],
+        {},
+        {},
     )
     for directive in ("maxntid", "reqntid"):
         if found := re.search(rf"\.{directive}\s+(\d+(?:\s*,\s*\d+)*)", header):

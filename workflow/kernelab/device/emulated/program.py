@@ -73,11 +73,20 @@ def compile_entry(module: Module, name: str) -> Program:
     opcodes = Counter(d.instruction.opcode for d in decoded)
     offsets, total = _parameter_offsets(function.parameters)
     program = Program(
-        name, [_segment(i, piece, grouped, rows, labels) for i, (piece, grouped) in enumerate(
-            zip(pieces, segments, strict=True))],
-        context.layout, offsets, total, [max(1, len(u)) for u in _row_counts(rows)],
-        {s: rows.row[r] for s, r in context.special.items()}, _granule(decoded), _needs_clocks(decoded),
-        len(decoded), opcodes,
+        name,
+        [
+            _segment(i, piece, grouped, rows, labels)
+            for i, (piece, grouped) in enumerate(zip(pieces, segments, strict=True))
+        ],
+        context.layout,
+        offsets,
+        total,
+        [max(1, len(u)) for u in _row_counts(rows)],
+        {s: rows.row[r] for s, r in context.special.items()},
+        _granule(decoded),
+        _needs_clocks(decoded),
+        len(decoded),
+        opcodes,
     )
     module.compiled[name] = program
     return program
@@ -125,7 +134,10 @@ def _row_counts(rows: Rows) -> list[range]:
 
 
 def _segment(
-    number: int, piece: tuple[list[Decoded], Decoded | None], groups: list[list[Decoded]], rows: Rows,
+    number: int,
+    piece: tuple[list[Decoded], Decoded | None],
+    groups: list[list[Decoded]],
+    rows: Rows,
     labels: dict[str, int],
 ) -> Segment:
     body, end = piece
@@ -150,8 +162,19 @@ def _segment(
             guard_reader, negated = rows.reader([end.guard[0]], "?"), end.guard[1]
     members = [*body, *([end] if end is not None else [])]
     mix = Counter(d.instruction.opcode for d in members)
-    return Segment(number, steps, end, targets, len(members), dict(mix), guard_reader, negated, index,
-                   any(_polls(d) for d in members), any(d.order == WRITE for d in body))
+    return Segment(
+        number,
+        steps,
+        end,
+        targets,
+        len(members),
+        dict(mix),
+        guard_reader,
+        negated,
+        index,
+        any(_polls(d) for d in members),
+        any(d.order == WRITE for d in body),
+    )
 
 
 def _guarded(step: Step, read: Reader, negated: bool) -> Step:
@@ -181,7 +204,9 @@ def _needs_clocks(decoded: Sequence[Decoded]) -> bool:
         opcode = d.instruction.opcode
         if opcode.startswith(_FINE_ORDER) or opcode == "bar.warp.sync":
             return True
-        if opcode.startswith(("ld.", "st.")) and any(p in opcode for p in ("volatile", "relaxed", "acquire", "release")):
+        if opcode.startswith(("ld.", "st.")) and any(
+            p in opcode for p in ("volatile", "relaxed", "acquire", "release")
+        ):
             return True
         if d.ends == "barrier" and not d.data.plain:
             number = d.sources[0]
@@ -196,7 +221,9 @@ def _granule(decoded: Sequence[Decoded]) -> int:
     for d in decoded:
         if d.key[0] in ("ld", "st") and d.space != "local":
             smallest = min(smallest, d.key[3] if d.key[0] == "ld" else d.key[2])
-        elif d.instruction.opcode.startswith(("atom", "red.")) and d.instruction.opcode.endswith(("16", "f16")):
+        elif d.instruction.opcode.startswith(("atom", "red.")) and d.instruction.opcode.endswith(
+            ("16", "f16")
+        ):
             smallest = min(smallest, 2)
     return smallest
 
@@ -208,5 +235,3 @@ def _parameter_offsets(parameters: Sequence[Variable]) -> tuple[dict[str, tuple[
         offsets[parameter.name] = (used, parameter)
         used += parameter.size
     return offsets, used
-
-

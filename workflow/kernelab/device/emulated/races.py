@@ -186,8 +186,10 @@ class IntervalRaces:
         base, size = region.storage // self.granule, region.size // self.granule + 1
         owner = np.full(size, -1, np.int64)
         suspicious = np.zeros(size, np.bool_)
-        threads = [a.machine.blocks[a.machine.block_of[e[1]]] * a.machine.padded + a.machine.thread_of[e[1]]
-                   for a, e in zip(log, events, strict=True)]
+        threads = [
+            a.machine.blocks[a.machine.block_of[e[1]]] * a.machine.padded + a.machine.thread_of[e[1]]
+            for a, e in zip(log, events, strict=True)
+        ]
         for loads in (False, True):
             for access, (units, _, _), thread in zip(log, events, threads, strict=True):
                 if (access.site.kind == "load") != loads:
@@ -212,7 +214,9 @@ class IntervalRaces:
 def _columns(access: Access, lanes: NDArray[np.int64], chosen: NDArray[np.bool_]) -> Access:
     touched = access.touched
     part = Touched(
-        touched.pattern, touched.index[:, chosen], np.zeros(len(touched.index), np.int64),
+        touched.pattern,
+        touched.index[:, chosen],
+        np.zeros(len(touched.index), np.int64),
         None if touched.valid is None else touched.valid[:, chosen],
     )
     return Access(access.site, part, lanes[chosen], access.machine, access.epochs)
@@ -228,9 +232,13 @@ def _gather(log: list[Access], events: list[tuple]) -> _Events:
         epochs.append(np.zeros(len(lanes), np.int64) if access.epochs is None else access.epochs[block])
     sizes = [len(e[0]) for e in events]
     return _Events(
-        np.concatenate([e[0] for e in events]), np.concatenate(threads), np.concatenate(blocks),
-        np.concatenate(epochs), np.repeat([a.site.kind != "load" for a in log], sizes),
-        np.repeat(np.arange(len(log)), sizes), np.concatenate([e[2] for e in events]),
+        np.concatenate([e[0] for e in events]),
+        np.concatenate(threads),
+        np.concatenate(blocks),
+        np.concatenate(epochs),
+        np.repeat([a.site.kind != "load" for a in log], sizes),
+        np.repeat(np.arange(len(log)), sizes),
+        np.concatenate([e[2] for e in events]),
     )
 
 
@@ -244,7 +252,9 @@ def _pairs(e: _Events, cross_block: bool) -> list[tuple[int, int, int]]:
         for w in writes[:8]:
             other = group[(e.thread[group] != e.thread[w])]
             same_block = e.block[other] == e.block[w]
-            other = other[(same_block & (e.epoch[other] == e.epoch[w])) | (~same_block if cross_block else False)]
+            other = other[
+                (same_block & (e.epoch[other] == e.epoch[w])) | (~same_block if cross_block else False)
+            ]
             for o in other[:8]:
                 pair = sorted((int(w), int(o)))
                 key = tuple(int(v) for i in pair for v in (e.access[i], e.row[i]))
@@ -253,14 +263,21 @@ def _pairs(e: _Events, cross_block: bool) -> list[tuple[int, int, int]]:
     return [(a, b, n) for a, b, n in found.values()]
 
 
-def report_pair(run: Any, kind: str, log: list[Access], e: _Events, first: int, second: int, count: int) -> None:
+def report_pair(
+    run: Any, kind: str, log: list[Access], e: _Events, first: int, second: int, count: int
+) -> None:
     """Report a race between two events."""
     one, other = ((log[e.access[i]], int(e.row[i]), int(e.thread[i])) for i in (first, second))
     report_accesses(run, kind, one, other, int(e.unit[first]), count)
 
 
 def report_accesses(
-    run: Any, kind: str, first: tuple[Access, int, int], second: tuple[Access, int, int], unit: int, count: int
+    run: Any,
+    kind: str,
+    first: tuple[Access, int, int],
+    second: tuple[Access, int, int],
+    unit: int,
+    count: int,
 ) -> None:
     """Report a race between two accesses, each with its instruction's row and its thread in the grid."""
     if first[0].site.kind == "load":
@@ -280,7 +297,14 @@ def report_accesses(
     threads = (thread % m.padded, other_thread % m.padded)
     apart = "in one block" if block == other_block else f"in blocks {block} and {other_block}"
     run.report_race(
-        kind, one, other, (block, other_block), threads, address, region.name,
+        kind,
+        one,
+        other,
+        (block, other_block),
+        threads,
+        address,
+        region.name,
         f"write by thread {threads[0]} and {verb} by thread {threads[1]} (PTX line {other.line}), {apart}, of "
-        f"{region.name} + {inside} are not ordered", count,
+        f"{region.name} + {inside} are not ordered",
+        count,
     )

@@ -50,7 +50,13 @@ class Warps:
 
 
 def shuffle(
-    instruction: Instruction, mode: str, value: Reader, lane: Reader, clamp: Reader, mask: Reader, write: Writer,
+    instruction: Instruction,
+    mode: str,
+    value: Reader,
+    lane: Reader,
+    clamp: Reader,
+    mask: Reader,
+    write: Writer,
     predicate: Writer | None,
 ) -> Apply:
     """shfl.sync: each lane reads another's register; PTX ISA, "shfl.sync"."""
@@ -94,9 +100,14 @@ def _report_lost(m: Any, instruction: Instruction, w: Warps, source: NDArray, lo
     first = int(np.flatnonzero(flags)[0])
     lane, wanted = int(w.lanes[first]), int(w.gather(source)[0, first])
     m.run.report(
-        "invalid_shuffle", instruction, m, (lane, (lane & ~31) | wanted),
+        "invalid_shuffle",
+        instruction,
+        m,
+        (lane, (lane & ~31) | wanted),
         f"lane {lane & 31} reads lane {wanted}, which does not take part or is outside the mask",
-        None, None, int(flags.sum()),
+        None,
+        None,
+        int(flags.sum()),
     )
 
 
@@ -139,7 +150,11 @@ def match(every: bool, value: Reader, write: Writer, predicate: Writer | None) -
 
 
 _REDUCTIONS: dict[str, Any] = {
-    "add": np.add, "min": np.minimum, "max": np.maximum, "and": np.bitwise_and, "or": np.bitwise_or,
+    "add": np.add,
+    "min": np.minimum,
+    "max": np.maximum,
+    "and": np.bitwise_and,
+    "or": np.bitwise_or,
     "xor": np.bitwise_xor,
 }
 

@@ -1,0 +1,44 @@
+// Rung 22, late transposition: most of A is transposed while the GEMM already runs.
+//
+// New against rung 21: transposing A beforehand takes 1.5% of the time, in which no FFMA runs; it waits for memory, and
+// the GEMM, after it, leaves memory idle. But the first tile of C of every block needs only the upper rows of A, about a third. These are transposed
+// beforehand, as before. The warps of the GEMM see to the others while they work on their first tiles (common/late_rows.cuh),
+// a 32 x 32 block at a time, some ten times each. It costs them next to nothing.
+
+#ifndef BK
+#define BK 14 // depth of a k-tile
+#endif
+#ifndef AHEAD
+#define AHEAD 4 // stages between the one that is worked on and the one that is filled
+#endif
+#ifndef POLL_AT
+#define POLL_AT 11 // k-step of a stage at which the next one is polled
+#endif
+#ifndef FILL_AT
+#define FILL_AT 2 // k-step at which a warp fills its stage, when it is its turn
+#endif
+#ifndef FFMA_ORDER
+#define FFMA_ORDER 1 // rows of the thread tile one after the other (0), or every other one backwards (1)
+#endif
+
+constexpr int BM = 256, BN = 128; // tile of C per block
+constexpr int TM = 16, TN = 8;
+constexpr int NT = 256;
+
+#include "common/guarded.cuh"
+#include "common/late_rows.cuh"
+#include "common/persistent.cuh"
+#include "common/transpose.cuh"
+
+extern "C" __global__ void __launch_bounds__(NT, 1)
+sgemm(int M, int N, int K, float alpha, const __grid_constant__ TensorMap map_a, const __grid_constant__ TensorMap map_b,
+      const __grid_constant__ TensorMap map_rows, float *__restrict__ AT, float beta, float *__restrict__ C,
+      float *__restrict__ partials, unsigned *__restrict__ flags, unsigned *__restrict__ reports, unsigned epoch)
+{
+    extern __shared__ __align__(1024) float shared[];
+    const unsigned ring = make_ring(shared);
+    const Schedule schedule(M, N, K);
+    const LateRows late(schedule, ring + (RING_BYTES + 1023) / 1024 * 1024, WARPS, uniform(threadIdx.x / 32), M, K, map_rows, AT,
+                        reports, epoch);
+    persistent(schedule, ring, M, N, alpha, map_a, map_b, beta, C, partials, flags, epoch, late);
+}

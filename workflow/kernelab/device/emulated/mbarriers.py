@@ -1,0 +1,429 @@
+"""mbarrier objects in shared memory and the bulk copies (TMA) that report to them.
+
+A bulk copy lands when its barrier is next looked at, so that a reader who does not wait sees old data and is reported.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .access import Pattern, Site, Touched
+from .operands import Reader, Writer
+from .parser import Instruction
+from .tensormap import TensorMap
+
+
+@dataclass(slots=True)
+class Bulk:
+    """A bulk copy under way: where its bytes go in shared storage."""
+
+    places: NDArray[np.int64]
+    data: NDArray[np.uint8]
+
+
+@dataclass(slots=True)
+class MBarrier:
+    """An mbarrier: `count` arrivals a phase; the phase is over when arrivals and bytes have all come."""
+
+    count: int
+    pending: int
+    bytes: int = 0
+    phase: int = 0
+    copies: list[Bulk] = field(default_factory=list)
+
+    def settle(self) -> bool:
+        """End the phase when nothing is missing; True when it ended."""
+        if self.pending or self.bytes:
+            return False
+        self.phase += 1
+        self.pending = self.count
+        return True
+
+
+class MBarriers:
+    """The mbarriers of one cohort, by the offset of their first byte in the cohort's shared storage."""
+
+    def __init__(self) -> None:
+        self.known: dict[int, MBarrier] = {}
+        self.flying: NDArray[np.bool_] | None = None
+        self.copies = 0
+
+    def storage(
+        self, m: Any, instruction: Instruction, addresses: NDArray, lanes: NDArray[np.int64]
+    ) -> list[tuple[int, NDArray[np.int64]]]:
+        """Each distinct barrier among the lanes' addresses, with its lanes; bad addresses are reported."""
+        where, _, valid = m.space("shared").locate(addresses, 8)
+        valid = valid & (addresses % 8 == 0)
+        if not valid.all():
+            bad = int(np.flatnonzero(~valid)[0])
+            kind = "misaligned" if addresses[bad] % 8 else "out_of_bounds_shared"
+            m.run.report(
+                kind,
+                instruction,
+                m,
+                (int(lanes[bad]),),
+                "the mbarrier's address is not 8 bytes of shared memory",
+                int(addresses[bad]),
+                None,
+                int((~valid).sum()),
+            )
+        where = where + m.storage_offset("shared")[lanes]
+        return [(int(w), lanes[valid & (where == w)]) for w in np.unique(where[valid])]
+
+    def find(self, m: Any, instruction: Instruction, where: int, lanes: NDArray[np.int64]) -> MBarrier | None:
+        barrier = self.known.get(where)
+        if barrier is None:
+            m.run.report(
+                "invalid_mbarrier",
+                instruction,
+                m,
+                (int(lanes[0]),),
+                "the mbarrier is used before mbarrier.init",
+                None,
+                None,
+                len(lanes),
+            )
+        return barrier
+
+    def arrive(
+        self,
+        m: Any,
+        instruction: Instruction,
+        where: int,
+        lanes: NDArray[np.int64],
+        arrivals: int,
+        extra_bytes: int,
+    ) -> None:
+        """Arrivals of some lanes, each of `arrivals`, after `extra_bytes` more are expected for each."""
+        barrier = self.find(m, instruction, where, lanes)
+        if barrier is None:
+            return
+        m.run.races.mbarrier_arrive(m, where, lanes)
+        barrier.bytes += extra_bytes * len(lanes)
+        for _ in range(len(lanes)):
+            if arrivals > barrier.pending:
+                m.run.report(
+                    "invalid_mbarrier",
+                    instruction,
+                    m,
+                    (int(lanes[0]),),
+                    f"{arrivals} arrivals where only {barrier.pending} of {barrier.count} are expected",
+                    None,
+                    None,
+                    len(lanes),
+                )
+                return
+            barrier.pending -= arrivals
+            if barrier.settle():
+                m.run.races.mbarrier_complete(m, where)
+
+    def look(self, m: Any, where: int, barrier: MBarrier) -> None:
+        """Land the copies that report to a barrier."""
+        if not barrier.copies:
+            return
+        space = m.space("shared")
+        for copy in barrier.copies:
+            space.data[copy.places] = copy.data
+            space.flags[copy.places] = 1
+            assert self.flying is not None
+            self.flying[copy.places] = False
+            barrier.bytes -= len(copy.data)
+            self.copies -= 1
+        barrier.copies = []
+        if barrier.settle():
+            m.run.races.mbarrier_complete(m, where)
+
+    def launch_copy(
+        self, m: Any, site: Site, lane: int, where: int, places: NDArray[np.int64], data: NDArray[np.uint8]
+    ) -> None:
+        """Start a bulk copy of one lane: its bytes are in flight until the barrier is looked at."""
+        barrier = self.find(m, site.instructions[0], where, np.array([lane]))
+        if barrier is None:
+            return
+        if self.flying is None:
+            self.flying = np.zeros(m.space("shared").data.size, np.bool_)
+        self.flying[places] = True
+        units = np.unique(places // 4)
+        site.instructions = [site.instructions[0]] * len(units)
+        first = m.space("shared").regions
+        pattern = Pattern(
+            0,
+            None,
+            units[:, None],
+            units,
+            units[:, None],
+            np.zeros(len(units), np.int64),
+            None,
+            None,
+            None,
+            None,
+        )
+        assert first
+        m.run.races.access(
+            m, site, Touched(pattern, units[:, None], np.zeros_like(units), None), np.array([lane])
+        )
+        m.run.races.mbarrier_copy(m, where, lane)
+        barrier.copies.append(Bulk(places, data))
+        self.copies += 1
+
+    def check(self, m: Any, site: Site, touched: Touched, lanes: NDArray | None) -> None:
+        """Report lanes that touch shared memory into which a bulk copy is under way."""
+        assert self.flying is not None
+        first = touched.index * site.element
+        bad = self.flying[first] | self.flying[first + site.width - 1]
+        if not bad.any():
+            return
+        row = int(np.flatnonzero(bad.any(1))[0])
+        column = int(np.flatnonzero(bad[row])[0])
+        address = site.address_of(m, touched, row, column, lanes)
+        name, offset = m.space("shared").describe(address)
+        lane = column if lanes is None else int(lanes[column])
+        m.run.report(
+            "cp_async_not_waited",
+            site.instructions[row],
+            m,
+            (lane,),
+            f"touches {name} + {offset} while a bulk copy into it is under way (its mbarrier was not waited for)",
+            address,
+            name,
+            int(bad.sum()),
+        )
+
+
+def _spread(m: Any, lanes: Any, values: NDArray) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    everyone = np.arange(m.lanes) if lanes is None else lanes
+    flat = np.broadcast_to(values, (1, len(everyone)))[0]
+    return everyone, flat.astype(np.int64)
+
+
+def init_step(instruction: Instruction, address: Reader, offset: int, count: Reader) -> Any:
+    def step(m: Any, lanes: Any) -> None:
+        everyone, at = _spread(m, lanes, address(m, lanes))
+        _, counts = _spread(m, lanes, count(m, lanes))
+        for where, who in m.mbarriers.storage(m, instruction, at + offset, everyone):
+            number = int(counts[np.searchsorted(everyone, who[0])])
+            m.mbarriers.known[where] = MBarrier(number, number)
+            m.space("shared").flags[where : where + 8] = 1
+
+    return step
+
+
+def arrive_step(
+    instruction: Instruction,
+    address: Reader,
+    offset: int,
+    count: Reader | None,
+    expected: Reader | None,
+    arrives: bool,
+    write: Writer | None,
+) -> Any:
+    def step(m: Any, lanes: Any) -> None:
+        everyone, at = _spread(m, lanes, address(m, lanes))
+        counts = None if count is None else _spread(m, lanes, count(m, lanes))[1]
+        extra = None if expected is None else _spread(m, lanes, expected(m, lanes))[1]
+        states = np.zeros(len(everyone), np.uint64)
+        for where, who in m.mbarriers.storage(m, instruction, at + offset, everyone):
+            place = np.searchsorted(everyone, who)
+            barrier = m.mbarriers.known.get(where)
+            if barrier is not None:
+                states[place] = barrier.phase & 1
+            more = 0 if extra is None else int(extra[place[0]])
+            if arrives:
+                m.mbarriers.arrive(
+                    m, instruction, where, who, 1 if counts is None else int(counts[place[0]]), more
+                )
+            elif (barrier := m.mbarriers.find(m, instruction, where, who)) is not None:
+                barrier.bytes += more * len(who)
+        if write is not None:
+            write(m, lanes, states[None])
+
+    return step
+
+
+def wait_step(instruction: Instruction, address: Reader, offset: int, phase: Reader, write: Writer) -> Any:
+    """test_wait and try_wait, by parity or by the state that an arrival returned (of which we keep the parity)."""
+
+    def step(m: Any, lanes: Any) -> None:
+        everyone, at = _spread(m, lanes, address(m, lanes))
+        _, parity = _spread(m, lanes, phase(m, lanes))
+        done = np.zeros(len(everyone), np.bool_)
+        for where, who in m.mbarriers.storage(m, instruction, at + offset, everyone):
+            barrier = m.mbarriers.find(m, instruction, where, who)
+            if barrier is None:
+                done[np.searchsorted(everyone, who)] = True
+                continue
+            m.mbarriers.look(m, where, barrier)
+            place = np.searchsorted(everyone, who)
+            over = (barrier.phase & 1) != (parity[place] & 1)
+            done[place] = over
+            if over.any():
+                m.run.races.mbarrier_wait(m, where, who[over])
+        write(m, lanes, done[None])
+
+    return step
+
+
+def _landed(m: Any, instruction: Instruction, lane: int, address: int, size: int) -> int | None:
+    """The storage offset of a bulk copy's target, or None after reporting a bad one."""
+    where, _, valid = m.space("shared").locate(np.array([address], np.int64), size)
+    if address % 16 or not valid[0]:
+        name, offset = m.space("shared").describe(address)
+        m.run.report(
+            "misaligned" if address % 16 else "out_of_bounds_shared",
+            instruction,
+            m,
+            (lane,),
+            f"a bulk copy of {size} bytes to {name} + {offset}",
+            address,
+            name,
+            1,
+        )
+        return None
+    return int(where[0]) + int(m.storage_offset("shared")[lane])
+
+
+def _read_global(
+    m: Any,
+    instruction: Instruction,
+    lane: int,
+    addresses: NDArray[np.int64],
+    inside: NDArray[np.bool_],
+    element: int,
+) -> NDArray[np.uint8]:
+    space = m.space("global")
+    where, _, valid = space.locate(addresses, element)
+    if not valid[inside].all():
+        bad = int(addresses[inside & ~valid][0])
+        name, offset = space.describe(bad)
+        m.run.report(
+            "out_of_bounds_global",
+            instruction,
+            m,
+            (lane,),
+            f"a bulk copy reads {name or 'no array'} + {offset}",
+            bad,
+            name,
+            int((inside & ~valid).sum()),
+        )
+    data = np.zeros((len(addresses), element), np.uint8)
+    good = inside & valid
+    index = where[good, None] + np.arange(element)
+    data[good] = space.data[index]
+    if (space.flags[index] == 0).any():
+        name, offset = space.describe(int(addresses[good][0]))
+        m.run.report(
+            "uninitialised_read",
+            instruction,
+            m,
+            (lane,),
+            f"a bulk copy reads bytes of {name} that nothing has written",
+            int(addresses[good][0]),
+            name,
+            1,
+        )
+    return data
+
+
+def tensor_step(
+    instruction: Instruction,
+    target: Reader,
+    target_offset: int,
+    map_address: Reader,
+    map_offset: int,
+    corner: list[Reader],
+    barrier: Reader,
+    barrier_offset: int,
+) -> Any:
+    """cp.async.bulk.tensor from global to shared memory."""
+
+    def step(m: Any, lanes: Any) -> None:
+        everyone, to = _spread(m, lanes, target(m, lanes))
+        maps = _spread(m, lanes, map_address(m, lanes))[1] + map_offset
+        at = _spread(m, lanes, barrier(m, lanes))[1] + barrier_offset
+        corners = [_spread(m, lanes, c(m, lanes).view(np.int32))[1] for c in corner]
+        for where, who in m.mbarriers.storage(m, instruction, at, everyone):
+            for lane in who.tolist():
+                i = int(np.searchsorted(everyone, lane))
+                raw = m.run.descriptor(int(maps[i]))
+                tensor = TensorMap.decode(raw)
+                if tensor is None or len(tensor.box) != len(corners):
+                    m.run.report(
+                        "invalid_mbarrier",
+                        instruction,
+                        m,
+                        (lane,),
+                        f"the copy's tensor map is not one of {len(corners)} dimensions",
+                        int(maps[i]),
+                        None,
+                        1,
+                    )
+                    continue
+                start = _landed(m, instruction, lane, int(to[i]) + target_offset, tensor.bytes_in_box)
+                if start is None:
+                    continue
+                addresses, inside = tensor.fetch([int(c[i]) for c in corners])
+                data = _read_global(m, instruction, lane, addresses, inside, tensor.element)
+                places = start + tensor.places()[:, None] + np.arange(tensor.element)
+                m.mbarriers.launch_copy(
+                    m,
+                    Site([instruction], "shared", "store", 4, 1),
+                    lane,
+                    where,
+                    places.reshape(-1),
+                    data.reshape(-1),
+                )
+
+    return step
+
+
+def bulk_step(
+    instruction: Instruction,
+    target: Reader,
+    target_offset: int,
+    source: Reader,
+    source_offset: int,
+    size: Reader,
+    barrier: Reader,
+    barrier_offset: int,
+) -> Any:
+    """cp.async.bulk of consecutive bytes from global to shared memory."""
+
+    def step(m: Any, lanes: Any) -> None:
+        everyone, to = _spread(m, lanes, target(m, lanes))
+        origin = _spread(m, lanes, source(m, lanes))[1] + source_offset
+        sizes = _spread(m, lanes, size(m, lanes))[1]
+        at = _spread(m, lanes, barrier(m, lanes))[1] + barrier_offset
+        for where, who in m.mbarriers.storage(m, instruction, at, everyone):
+            for lane in who.tolist():
+                i = int(np.searchsorted(everyone, lane))
+                start = _landed(m, instruction, lane, int(to[i]) + target_offset, int(sizes[i]))
+                if start is None:
+                    continue
+                if origin[i] % 16 or sizes[i] % 16:
+                    m.run.report(
+                        "misaligned",
+                        instruction,
+                        m,
+                        (lane,),
+                        "a bulk copy's source and size must be multiples of 16 bytes",
+                        int(origin[i]),
+                        None,
+                        1,
+                    )
+                    continue
+                addresses = origin[i] + np.arange(sizes[i])
+                data = _read_global(m, instruction, lane, addresses, np.ones(len(addresses), np.bool_), 1)
+                m.mbarriers.launch_copy(
+                    m,
+                    Site([instruction], "shared", "store", 4, 1),
+                    lane,
+                    where,
+                    start + np.arange(sizes[i]),
+                    data.reshape(-1),
+                )
+
+    return step
