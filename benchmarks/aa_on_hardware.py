@@ -2,8 +2,8 @@
 
     PYTHONPATH=workflow python benchmarks/aa_on_hardware.py --csv aa.csv
 
-Needs a GPU; about three minutes. Kernels of the repository's own catalogue get a parameter that their source ignores: its levels are
-copies of one arm, built, loaded and timed each by itself and judged like any other arm. The exit status is 1 where more than
+Needs a GPU; about three minutes. Kernels of the repository's own catalogue get a parameter that their source ignores: its levels
+are copies of one arm, built, loaded and timed each by itself and judged like any other arm. The exit status is 1 where more than
 two are called different (faster, slower or within_margin).
 """
 
@@ -53,7 +53,9 @@ def make_project(root: Path) -> None:
     config = {
         "device": "auto",
         "timing": {"budget_s": 21, "extend_to": 6, "warmup_s": 3},
-        "problems": {f"square_{size}": {"m": size, "n": size, "k": size, "alpha": 1.0, "beta": 0.0} for size in sizes},
+        "problems": {
+            f"square_{size}": {"m": size, "n": size, "k": size, "alpha": 1.0, "beta": 0.0} for size in sizes
+        },
         "experiments": {
             name: {
                 "question": "Are copies told apart?",
@@ -91,7 +93,9 @@ def summary(made: Sequence[dict[str, object]]) -> tuple[list[str], bool]:
     different = [entry for entry in timed if entry["verdict"] in DIFFERENT]
     excluding = sum(bool(entry["excludes_1"]) for entry in timed)
     times = sorted(float(str(entry["base_ms"])) for entry in timed)
-    lines = [f"called different: {entry['arm']}: {entry['ratio']} ({entry['verdict']})" for entry in different]
+    lines = [
+        f"called different: {entry['arm']}: {entry['ratio']} ({entry['verdict']})" for entry in different
+    ]
     if timed:
         lines.append(
             f"{len(timed)} A/A comparisons from {times[0]:.3g} to {times[-1]:.4g} ms: {len(different)} called different, "
@@ -105,7 +109,9 @@ def main() -> int:
     """Measure, print, and say whether the target is met."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--csv", type=Path, metavar="FILE", help="write the rows here, after every session")
-    parser.add_argument("--sessions", nargs="+", choices=list(SESSIONS), default=list(SESSIONS), help="only these")
+    parser.add_argument(
+        "--sessions", nargs="+", choices=list(SESSIONS), default=list(SESSIONS), help="only these"
+    )
     arguments = parser.parse_args()
     made: list[dict[str, object]] = []
     begun = time.monotonic()

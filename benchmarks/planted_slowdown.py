@@ -4,8 +4,8 @@
 
 Needs a GPU; about a minute. The kernel (benchmarks/planted) does nothing but FFMAs, and its levels differ in one loop bound, so
 the ratio of times is the ratio of the bounds to a few parts in ten thousand. The exit status is 1 where a slowdown of 1% or more
-is not called slower (or within the margin), where more than one interval of the twelve misses the truth, or where the interval of a
-pair of 1 to 10 ms is wider than +-0.25%.
+is not called slower (or within the margin), where more than one interval of the twelve misses the truth, or where the interval of
+a pair of 1 to 10 ms is wider than +-0.25%.
 """
 
 from __future__ import annotations
@@ -24,7 +24,19 @@ from kernelab.errors import UserError
 
 PROJECT = Path(__file__).parent / "planted"
 WIDEST = 0.0025
-COLUMNS = ("arm", "base_ms", "truth", "ratio", "low", "high", "half_width", "aa_half_width", "covered", "verdict", "seconds")
+COLUMNS = (
+    "arm",
+    "base_ms",
+    "truth",
+    "ratio",
+    "low",
+    "high",
+    "half_width",
+    "aa_half_width",
+    "covered",
+    "verdict",
+    "seconds",
+)
 
 
 def rows(found: Sequence[Judged], seconds: float) -> list[dict[str, object]]:

@@ -76,7 +76,13 @@ def build_all(plan: Plan, root: Path, folder: Path) -> dict[str, BuiltArm]:
 
 
 def time_and_judge(
-    plan: Plan, root: Path, experiment: str, builds: dict[str, BuiltArm], folder: Path, say: Say, **time: object
+    plan: Plan,
+    root: Path,
+    experiment: str,
+    builds: dict[str, BuiltArm],
+    folder: Path,
+    say: Say,
+    **time: object,
 ) -> list[Judged]:
     """Time one experiment and judge each of its comparisons by itself, without Holm's correction.
 

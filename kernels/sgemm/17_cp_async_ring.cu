@@ -92,11 +92,11 @@ __device__ __forceinline__ void cp_async_ring(int M, int N, int K, float alpha, 
         for (int dot = 0; dot < BK; dot++) {
             float a[TM], b[TN];
             #pragma unroll
-            for (int m = 0; m < TM; m++)
-                a[m] = a_stage[dot * BM + row_offset(m)];
+            for (int m = 0; m < TM; m += 4)
+                load_quad(a + m, a_stage + dot * BM + row_offset(m));
             #pragma unroll
-            for (int n = 0; n < TN; n++)
-                b[n] = b_stage[dot * BN + col_offset(n)];
+            for (int n = 0; n < TN; n += 4)
+                load_quad(b + n, b_stage + dot * BN + col_offset(n));
             multiply(acc, a, b);
         }
         now = now == STAGES - 1 ? 0 : now + 1;

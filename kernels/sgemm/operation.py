@@ -11,12 +11,11 @@ if TYPE_CHECKING:
     import cupy
 
 CUBLAS_OP_N = 0
-CUBLAS_PEDANTIC_MATH = 2  # FP32 throughout: no TF32, no emulation on tensor cores, whatever the environment asks for
+# FP32 throughout: no TF32 and no emulation on tensor cores, whatever the environment asks for.
+CUBLAS_PEDANTIC_MATH = 2
 
 
-def reference(
-    problem: Mapping[str, int | float], arrays: Mapping[str, np.ndarray]
-) -> dict[str, np.ndarray]:
+def reference(problem: Mapping[str, int | float], arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     """C = alpha A B + beta C in float64; C (m x n) is not looked at where beta is 0, for it may hold NaN."""
     product = problem["alpha"] * (arrays["A"].astype(np.float64) @ arrays["B"].astype(np.float64))
     if problem["beta"] == 0:

@@ -1,7 +1,7 @@
 // Triad, scalar: a thread takes one element, then the one a whole grid further on.
 //
-// Every warp reads and writes 128 consecutive bytes at a time, so nothing is wasted; what limits it is how many loads are
-// in flight. STEPS is how many elements a thread takes, and NT how many threads share a block.
+// Every warp reads and writes 128 consecutive bytes at a time, so nothing is wasted; what limits it is how many loads
+// are in flight. STEPS is how many elements a thread takes, and NT how many threads share a block.
 
 #ifndef NT
 #define NT 256 // threads per block

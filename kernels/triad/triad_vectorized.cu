@@ -1,7 +1,7 @@
 // Triad, vectorized: four elements at a time.
 //
-// The only change from the scalar kernel: a quarter of the instructions, and four times the bytes in flight for each. The up
-// to three elements behind the last whole vector are left to the grid's first threads.
+// The only change from the scalar kernel: a quarter of the instructions, and four times the bytes in flight for each.
+// The up to three elements behind the last whole vector are left to the grid's first threads.
 
 #ifndef NT
 #define NT 256 // threads per block

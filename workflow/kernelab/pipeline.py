@@ -19,7 +19,7 @@ from kernelab.device.identify import EMULATED, identify
 from kernelab.digests import Digests
 from kernelab.errors import UserError
 from kernelab.plan.arms import Arm, Plan
-from kernelab.plan.load import load_plan
+from kernelab.plan.load import CONFIG_FILES, OVERRIDES, load_plan
 from kernelab.plan.strict_yaml import scalar
 from kernelab.records.layout import SMALL, Layout
 
@@ -30,13 +30,20 @@ class Pipeline:
     """One project as the Snakefile sees it."""
 
     def __init__(
-        self, workflow: Any, plan: Plan, layout: Layout, digests: Digests, source: list[str]
+        self,
+        workflow: Any,
+        plan: Plan,
+        layout: Layout,
+        digests: Digests,
+        overrides: dict[str, Any],
+        config_files: list[Path],
     ) -> None:
         self.plan = plan
         self.layout = layout
         self.digests = digests
         self._workflow = workflow
-        self._source = source
+        self._overrides = overrides
+        self._config_files = config_files
         # Where .snakemake is lost, Snakemake cannot compare params; the digests in the records still can be.
         self._forgetful = not METADATA.is_dir()
 
@@ -55,21 +62,28 @@ class Pipeline:
             digests = Digests(plan, Path())
             for key in plan.builds:
                 digests.build(key)  # a missing header or unreadable source is said now, in one line
-            return cls(workflow, plan, layout, digests, _options(overrides, files))
+            return cls(workflow, plan, layout, digests, overrides, files)
         except UserError as error:
             sys.exit("\n".join(f"kernelab: {line}" for line in str(error).splitlines()))
 
     @property
-    def command(self) -> str:
-        """How a rule calls the command line, with this very interpreter and package."""
-        package = Path(__file__).parent.parent
-        path = os.pathsep.join(p for p in (str(package), os.environ.get("PYTHONPATH", "")) if p)
-        return f"PYTHONPATH={shlex.quote(path)} {shlex.quote(sys.executable)} -m kernelab"
+    def prefix(self) -> str:
+        """What the shell of a rule begins with: `python` there is this very interpreter, with this very package and overrides.
 
-    @property
-    def plan_options(self) -> str:
-        """The overrides, as options of `kernelab plan`."""
-        return shlex.join(self._source)
+        It is no part of any rule, so that a moved project or another Python reruns nothing; what an override
+        changes is in the digests.
+        """
+        package = Path(__file__).parent.parent
+        variables = {
+            "PYTHONPATH": os.pathsep.join(p for p in (str(package), os.environ.get("PYTHONPATH", "")) if p),
+            OVERRIDES: json.dumps(self._overrides, sort_keys=True),
+            CONFIG_FILES: os.pathsep.join(path.as_posix() for path in self._config_files),
+        }
+        exports = " ".join(
+            f"{name}={shlex.quote(value)}" for name, value in variables.items() if value not in ("", "{}")
+        )
+        prefix = f'export {exports}; python() {{ {shlex.quote(sys.executable)} "$@"; }}; '
+        return prefix.replace("{", "{{").replace("}", "}}")  # Snakemake formats it
 
     def constraints(self) -> dict[str, str]:
         """Every wildcard takes known ids only."""
@@ -217,8 +231,3 @@ def _typed(value: Any) -> Any:
 
 def _either(names: Iterable[str]) -> str:
     return "|".join(re.escape(name) for name in sorted(set(names), key=lambda name: (-len(name), name)))
-
-
-def _options(overrides: dict[str, Any], files: list[Path]) -> list[str]:
-    options = [part for path in files for part in ("--configfile", path.as_posix())]
-    return [*options, "--override", json.dumps(overrides, sort_keys=True)] if overrides else options

@@ -5,10 +5,14 @@ rule build:
     input:
         sources=lambda w: ancient(pipeline.sources(f"{w.kernel}/{w.variant}")),
     output:
-        multiext("results/build/{kernel}/{variant}/", "kernel.cubin", "kernel.ptx", "kernel.sass", "build.json"),
-    params:
-        digest=lambda w: pipeline.digests.build(f"{w.kernel}/{w.variant}"),
+        multiext(
+            "results/build/{kernel}/{variant}/", "kernel.cubin", "kernel.ptx", "kernel.sass", "build.json"
+        ),
     log:
         "results/logs/build/{kernel}/{variant}.log",
+    conda:
+        "../../envs/kernelab.yaml"
+    params:
+        digest=lambda w: pipeline.digests.build(f"{w.kernel}/{w.variant}"),
     shell:
-        "{pipeline.command} build {wildcards.kernel:q} {wildcards.variant:q} {pipeline.plan_options} > {log:q} 2>&1"
+        "python -m kernelab build {wildcards.kernel:q} {wildcards.variant:q} > {log:q} 2>&1"

@@ -6,14 +6,16 @@ rule check:
         build=lambda w: pipeline.check_inputs(f"{w.kernel}/{w.variant}", w.problem, w.device),
     output:
         "results/{device}/check/{kernel}/{variant}/{problem}.json",
-    params:
-        digest=lambda w: pipeline.digests.check(f"{w.kernel}/{w.variant}", w.problem, w.device),
     log:
         "results/logs/{device}/check/{kernel}/{variant}/{problem}.log",
+    retries: 1
+    conda:
+        "../../envs/kernelab.yaml"
     resources:
         gpu=lambda w: int(w.device != "emulated"),
         card=lambda w: int(w.device != "emulated"),
-    retries: 1
+    params:
+        digest=lambda w: pipeline.digests.check(f"{w.kernel}/{w.variant}", w.problem, w.device),
     shell:
-        "{pipeline.command} check {wildcards.kernel:q} {wildcards.variant:q} --problem {wildcards.problem:q} "
-        "--device {wildcards.device:q} {pipeline.plan_options} > {log:q} 2>&1"
+        "python -m kernelab check {wildcards.kernel:q} {wildcards.variant:q} --problem {wildcards.problem:q} "
+        "--device {wildcards.device:q} > {log:q} 2>&1"

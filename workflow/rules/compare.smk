@@ -6,12 +6,14 @@ rule compare:
         records=lambda w: pipeline.compared(w.experiment),
     output:
         pipeline.layout.device / "compare/{experiment}.json",
-    params:
-        digest=lambda w: pipeline.digests.compare(w.experiment),
     log:
         pipeline.log("compare/{experiment}"),
+    conda:
+        "../../envs/kernelab.yaml"
+    params:
+        digest=lambda w: pipeline.digests.compare(w.experiment),
     shell:
-        "{pipeline.command} compare {wildcards.experiment:q} {pipeline.plan_options} > {log:q} 2>&1"
+        "python -m kernelab compare {wildcards.experiment:q} > {log:q} 2>&1"
 
 
 rule comparisons:
@@ -20,10 +22,14 @@ rule comparisons:
         records=pipeline.compares(),
     output:
         pipeline.layout.comparisons,
+    log:
+        "results/logs/comparisons.log",
+    conda:
+        "../../envs/kernelab.yaml"
     params:
         digest=pipeline.digests.plan,
     shell:
-        "{pipeline.command} comparisons {pipeline.plan_options} --out {output}"
+        "python -m kernelab comparisons --out {output} 2>&1 | tee {log}"
 
 
 rule claims:
@@ -32,7 +38,11 @@ rule claims:
         records=pipeline.compares(),
     output:
         pipeline.layout.claims,
+    log:
+        "results/logs/claims.log",
+    conda:
+        "../../envs/kernelab.yaml"
     params:
         digest=pipeline.digests.plan,
     shell:
-        "{pipeline.command} claims {pipeline.plan_options} --out {output}"
+        "python -m kernelab claims --out {output} 2>&1 | tee {log}"

@@ -8,12 +8,14 @@ rule plan:
     output:
         json=pipeline.layout.plan,
         csv=pipeline.layout.plan_table,
-    params:
-        digest=pipeline.digests.plan,
     log:
         "results/logs/plan.log",
+    conda:
+        "../../envs/kernelab.yaml"
+    params:
+        digest=pipeline.digests.plan,
     shell:
-        "{pipeline.command} plan --out {output.json} --csv {output.csv} {pipeline.plan_options} > {log} 2>&1"
+        "python -m kernelab plan --out {output.json} --csv {output.csv} > {log} 2>&1"
 
 
 rule toolchain:
@@ -21,9 +23,11 @@ rule toolchain:
         lambda w: pipeline.remake(pipeline.layout.toolchain),
     output:
         pipeline.layout.toolchain,
-    params:
-        fingerprints=pipeline.digests.toolchains,
     log:
         "results/logs/toolchain.log",
+    conda:
+        "../../envs/kernelab.yaml"
+    params:
+        fingerprints=pipeline.digests.toolchains,
     shell:
-        "{pipeline.command} toolchain {pipeline.plan_options} --out {output} > {log} 2>&1"
+        "python -m kernelab toolchain --out {output} > {log} 2>&1"

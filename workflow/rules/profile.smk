@@ -7,14 +7,15 @@ rule profile:
     output:
         record=pipeline.layout.device / "profile/{kernel}/{variant}/{problem}.json",
         report=pipeline.layout.device / "profile/{kernel}/{variant}/{problem}.ncu-rep",
-    params:
-        digest=lambda w: pipeline.digests.profile(pipeline.profiled_arm(f"{w.kernel}/{w.variant}", w.problem)),
     log:
         pipeline.log("profile/{kernel}/{variant}/{problem}"),
+    retries: 1
+    conda:
+        "../../envs/kernelab.yaml"
     resources:
         gpu=1,
         card=4,  # all of it: see profiles/default
-    retries: 1
+    params:
+        digest=lambda w: pipeline.digests.profile(pipeline.profiled_arm(f"{w.kernel}/{w.variant}", w.problem)),
     shell:
-        "{pipeline.command} profile {wildcards.kernel:q} {wildcards.variant:q} --problem {wildcards.problem:q} "
-        "{pipeline.plan_options} > {log:q} 2>&1"
+        "python -m kernelab profile {wildcards.kernel:q} {wildcards.variant:q} --problem {wildcards.problem:q} > {log:q} 2>&1"

@@ -13,7 +13,11 @@ rule table:
         profiles=pipeline.profiles(),
     output:
         pipeline.layout.table,
+    log:
+        "results/logs/table.log",
+    conda:
+        "../../envs/kernelab.yaml"
     params:
         digest=pipeline.digests.plan,
     shell:
-        "{pipeline.command} table {pipeline.plan_options} --out {output}"
+        "python -m kernelab table --out {output} 2>&1 | tee {log}"

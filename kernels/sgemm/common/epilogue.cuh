@@ -58,8 +58,7 @@ __device__ __forceinline__ void store4(float *c, const float *product, float alp
     write(c, out);
 }
 
-// COUNT consecutive elements of a row: 16 bytes at a time, or one by one where they may lie outside the rows x cols
-// of C.
+// COUNT consecutive elements of a row: 16 bytes at a time, or one by one where they may lie outside C's rows x cols.
 template <bool GUARDED, Beta BETA, int COUNT>
 __device__ __forceinline__ void store_row(float *C, int N, int row, int col, const float *products, float alpha,
                                           float beta, int rows, int cols)

@@ -14,12 +14,12 @@ __device__ __forceinline__ void load_fragments(float *a, float *b, const float *
     // The low bits of the swizzle exchange the quads of lanes, the high one those of a thread.
     const float *from_a = As + dot * A_STRIDE + (lane_row() ^ (a_swizzle(dot) & 12));
     #pragma unroll
-    for (int m = 0; m < TM; m++)
-        a[m] = from_a[row_offset(m) ^ (a_swizzle(dot) & 16)];
+    for (int m = 0; m < TM; m += 4)
+        load_quad(a + m, from_a + (row_offset(m) ^ (a_swizzle(dot) & 16)));
     const float *from_b = Bs + dot * BN + lane_col();
     #pragma unroll
-    for (int n = 0; n < TN; n++)
-        b[n] = from_b[col_offset(n)];
+    for (int n = 0; n < TN; n += 4)
+        load_quad(b + n, from_b + col_offset(n));
 }
 
 template <bool GUARDED, Beta BETA>

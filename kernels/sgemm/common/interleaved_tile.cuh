@@ -46,6 +46,16 @@ __device__ __forceinline__ constexpr int ffma_column(int m, int n)
     return FFMA_ORDER == 1 && m % 2 == 1 ? TN - 1 - n : n;
 }
 
+// Four consecutive floats of shared memory, 16-byte aligned.
+__device__ __forceinline__ void load_quad(float *to, const float *from)
+{
+    const float4 quad = *reinterpret_cast<const float4 *>(from);
+    to[0] = quad.x;
+    to[1] = quad.y;
+    to[2] = quad.z;
+    to[3] = quad.w;
+}
+
 __device__ __forceinline__ void multiply(Accumulators &acc, const float *a, const float *b)
 {
     #pragma unroll

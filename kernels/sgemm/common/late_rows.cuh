@@ -6,8 +6,8 @@
 // the warp writes it to AT from there and asks for the next. Who copies from late rows first waits until all warps of all blocks
 // have reported that they are done. Flags are not reset: `reports` counts on from call to call, `epoch` times all warps.
 //
-// A block of scratch has rows of 128 bytes whose 16-byte chunks TMA has exchanged (128-byte swizzle: chunk c of row r is at c ^ r % 8), so that
-// chunks of one column of chunks lie in different banks. TMA needs rows of A that are multiples of 16 bytes: K % 4 == 0.
+// A block of scratch has rows of 128 bytes whose 16-byte chunks TMA has exchanged (128-byte swizzle: chunk c of row r is at
+// c ^ r % 8), so that the 32 rows of a column of elements lie in 8 banks and not in one. TMA needs rows of A that are multiples of 16 bytes: K % 4 == 0.
 #pragma once
 #include "schedule.cuh"
 #include "tma.cuh"
@@ -78,26 +78,20 @@ struct LateRows {
             copy_one(full, SCRATCH_BYTES, scratch, map, block % blocks_down * SIDE, from + block / blocks_down * SIDE);
     }
 
-    // Lane l has column l % 8 of the chunks; it turns 4 rows of a chunk at a time.
+    // Lane l has row l. One element at a time: few registers are free while the sums of a tile of C are under way.
     __device__ __forceinline__ void flush()
     {
         const int block = my_block();
         if (block < blocks) {
             wait_barrier(full, slice % 2);
-            const int chunk = threadIdx.x % 8;
-            const int k = block % blocks_down * SIDE + 4 * chunk;
-            #pragma unroll
-            for (int pass = 0; pass < 2; pass++) {
-                const int first = (threadIdx.x / 8 % 4 + 4 * pass) * 4; // row of the block
-                const int row = from + block / blocks_down * SIDE + first;
-                float quad[4][4];
-                #pragma unroll
-                for (int i = 0; i < 4; i++)
-                    load_shared4(quad[i], scratch + (first + i) * 128 + (chunk ^ (first + i) % 8) * 16);
-                #pragma unroll
-                for (int j = 0; j < 4; j++)
-                    write_if(row < ld && k + j < K, AT + (size_t)(k + j) * ld + row,
-                             make_float4(quad[0][j], quad[1][j], quad[2][j], quad[3][j]));
+            const int lane = threadIdx.x % 32;
+            const int row = from + block / blocks_down * SIDE + lane, k = block % blocks_down * SIDE;
+            float *to = AT + (size_t)k * ld + row;
+            #pragma unroll 4
+            for (int i = 0; i < SIDE; i++) {
+                const float value = load_shared(scratch + 4 * SIDE * lane + (i / 4 ^ lane % 8) * 16 + i % 4 * 4);
+                write_if(row < M && k + i < K, to, value);
+                to += ld;
             }
             __syncwarp();
             order_before_copies();
@@ -155,14 +149,22 @@ struct LateRows {
     // Ordinary writes, ours or those that we have seen, before what TMA reads from here on.
     __device__ __forceinline__ static void order_before_copies() { asm volatile("fence.proxy.async;" ::: "memory"); }
 
-    __device__ __forceinline__ static void write_if(bool yes, float *to, float4 value)
+    __device__ __forceinline__ static float load_shared(unsigned from)
+    {
+        float value;
+        asm volatile("ld.shared.f32 %0, [%1];" : "=f"(value) : "r"(from) : "memory");
+        return value;
+    }
+
+    // A predicate and not a branch, which would leave ptxas in doubt whether the warp is still one.
+    __device__ __forceinline__ static void write_if(bool yes, float *to, float value)
     {
         asm volatile("{\n"
                      ".reg .pred yes;\n"
-                     "setp.ne.u32 yes, %5, 0;\n"
-                     "@yes st.global.v4.f32 [%0], {%1, %2, %3, %4};\n"
+                     "setp.ne.u32 yes, %2, 0;\n"
+                     "@yes st.global.f32 [%0], %1;\n"
                      "}" ::"l"(__cvta_generic_to_global(to)),
-                     "f"(value.x), "f"(value.y), "f"(value.z), "f"(value.w), "r"((unsigned)yes)
+                     "f"(value), "r"((unsigned)yes)
                      : "memory");
     }
 };

@@ -1,4 +1,4 @@
-// One k-tile, BM x BK of A and BK x BN of B, on its way from global to shared memory through the registers of NT threads.
+// One k-tile, BM x BK of A and BK x BN of B, on its way from global to shared memory through the threads' registers.
 //
 // Every thread moves chunks of four floats. A is stored transposed, [k][row], so that the FFMA loop reads rows of A
 // as vectors; the transposition is what the four scalar stores of a chunk of A do. Needs BM, BN, BK and NT; A_PAD

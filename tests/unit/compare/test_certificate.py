@@ -8,7 +8,7 @@ import re
 from pathlib import Path
 
 import pytest
-from conftest import Lab
+from synthetic_results import Lab
 
 from kernelab.cli.main import main
 from kernelab.compare.certificate import parse_certificate

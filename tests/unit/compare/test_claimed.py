@@ -7,7 +7,7 @@ import io
 from typing import Any
 
 import pytest
-from conftest import Lab
+from synthetic_results import Lab
 
 from kernelab.compare.claimed import claim_row, find_arm, find_pair
 from kernelab.compare.tabulate import CLAIM_COLUMNS, COMPARISON_COLUMNS, claims_csv, comparisons_csv

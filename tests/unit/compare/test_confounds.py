@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from conftest import Lab, conditions, synthetic_entry
+from synthetic_results import Lab, conditions, synthetic_entry
 
 from kernelab.compare.controls import confounds, controlled, differences
 from kernelab.compare.facts import Evidence, control_facts
@@ -196,7 +196,7 @@ WHERE_THEY_WERE_TIMED: dict[str, tuple[dict[str, Any], str, str, str]] = {
     ),
     "another cuBLAS": ({"environment": evidence().environment | {"cuBLAS": "12"}}, "cuBLAS", "130100", "12"),
     "a TF32 switch": (
-        {"environment": evidence().environment | {"switch NVIDIA_TF32_OVERRIDE": "1"}}, "switch NVIDIA_TF32_OVERRIDE", "none", "1",
+        {"environment": evidence().environment | {"switch CUPY_TF32": "1"}}, "switch CUPY_TF32", "none", "1",
     ),
     "another timing policy": (
         {"environment": evidence().environment | {"policy sample_ms": "0.1"}}, "policy sample_ms", "2.0", "0.1",

@@ -10,7 +10,7 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-from conftest import CARD
+from synthetic_results import CARD
 
 from kernelab.build.kernel import build_kernel
 from kernelab.build.toolchain import find_toolchain
@@ -57,7 +57,8 @@ def process(job: Job, true_ratio: Any) -> ProcessResult:
     return ProcessResult(
         seed=job.seed, warmup_s=0.1, steady=True, sizes=Sizes(rounds=4, launches=names, strides=names), rows=rows, wrong={},
         card=CardFacts(
-            uuid=CARD.uuid, name=CARD.name, arch="sm_86", multiprocessors=10**9, fp32_lanes=128, l2_bytes=1, memory_clock_mhz=None,
+            uuid=CARD.uuid, name=CARD.name, arch="sm_86", multiprocessors=10**9, fp32_lanes=128, l2_bytes=1,
+            memory_clock_mhz=None,
             memory_bus_bits=None, max_sm_clock_mhz=None, power_limit_w=None,
         ),
         driver="1", cuda_runtime="1", cupy="", cublas="1", inputs=[InputFacts(problem="short", data="uniform", inputs_sha256={})],

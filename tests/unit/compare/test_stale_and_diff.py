@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from conftest import CARD, Lab
+from synthetic_results import CARD, Lab
 
 from kernelab.build.source import source_digest
 from kernelab.cli.main import main

@@ -6,12 +6,13 @@ import json
 import math
 
 import pytest
-from conftest import CARD, Lab
+from synthetic_results import CARD, Lab
 
 from kernelab.device.identify import EMULATED
 from kernelab.errors import UserError
+from kernelab.records.check import CheckedProblem, CheckRecord
 from kernelab.records.compare import CompareRecord
-from kernelab.records.layout import Layout
+from kernelab.records.layout import SMALL, Layout
 from kernelab.records.record import read_record, write_record
 from kernelab.records.timing import TimedArm
 
@@ -109,6 +110,24 @@ def test_an_arm_that_failed_while_timing_is_the_reason(lab: Lab) -> None:
     pair = lab.pair(plan)
     assert (pair.verdict, pair.ratio) == ("not_measured", None)
     assert pair.reason == f"{ARM}: timeout: no end after 30 s"
+
+
+def test_a_hazard_is_judged_and_said(lab: Lab) -> None:
+    plan = lab.plan()
+    lab.build(plan)
+    lab.time(plan, "unroll", {ARM: 0.97})
+    hazard = CheckRecord(
+        digest="d",
+        kernel="one",
+        variant="UNROLL=2",
+        device=CARD.id,
+        status="hazard",
+        note="a race",
+        problems={"tiny": CheckedProblem(status="hazard", correct=True)},
+    )
+    write_record(lab.layout.check("one/UNROLL=2", SMALL, CARD.id), hazard)
+    pair = lab.pair(plan)
+    assert (pair.verdict, pair.notes) == ("faster", ["hazard"])
 
 
 def test_one_process_gives_no_verdict(lab: Lab) -> None:

@@ -157,7 +157,7 @@ def test_notes_on_what_was_not_read_and_on_the_number_of_processes():
     assert set(found.notes) == {Note.FEW_PROCESSES, Note.THROTTLE_UNKNOWN, Note.CYCLES_UNKNOWN}
     long = session_of(-0.03, 0.001, 12)
     assert verdict(long, aa=session_of(0.0, 0.001, 12)).notes == (Note.EXTENDED,)
-    quick = [row for row in session_of(-0.03, 0.001)[:3]]
+    quick = session_of(-0.03, 0.001)[:3]
     assert Note.FEW_PROCESSES not in verdict(quick, policy=QUICK).notes
 
 

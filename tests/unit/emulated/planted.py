@@ -96,7 +96,7 @@ BULK = """k(const float* A, float* C) {
   C[t] = tile[63 - t]; // HERE
 }"""
 
-WAIT_LOOP = """unsigned done = 0; while (!done)
+WAIT_LOOP = """unsigned done = 0; while (!done) // HERE
     asm volatile("{ .reg .pred p; mbarrier.try_wait.parity.shared.b64 p, [%1], 0; selp.u32 %0, 1, 0, p; }" // HERE
                  : "=r"(done) : "r"(bar) : "memory"); // HERE"""
 

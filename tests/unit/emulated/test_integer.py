@@ -52,10 +52,7 @@ def bfe(a: int, pos: int, length: int, type_: str) -> int:
     bits = int(type_[1:])
     pos, length = pos & 255, length & 255
     raw = bits_of(a, bits)
-    if type_[0] == "u" or length == 0:
-        sign = 0
-    else:
-        sign = raw >> min(pos + length - 1, bits - 1) & 1
+    sign = 0 if type_[0] == "u" or length == 0 else raw >> min(pos + length - 1, bits - 1) & 1
     result = 0
     for i in range(bits):
         bit = raw >> (pos + i) & 1 if i < length and pos + i < bits else sign

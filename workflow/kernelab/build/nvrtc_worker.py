@@ -3,13 +3,21 @@ build.
 
 Run as `python -IS nvrtc_worker.py LIBRARY SOURCE ARCH [OPTION...]` in the folder that holds SOURCE. Writes
 kernel.cubin, kernel.ptx and nvrtc.log there. Exits with 0, with 1 when the source does not compile, and with
-2 when NVRTC does not know ARCH. It imports nothing but ctypes, so that it starts in 10 ms.
+2 when NVRTC does not know ARCH. It imports next to nothing, so that it starts in 10 ms.
+
+NVRTC's choices can depend on the addresses that its memory happens to get: compiled again, 13_final gave other machine code about
+one time in eight (NVRTC 12.9.86, sm_86), and other times on the card (up to 5.6% on an H200). So the process runs
+without address randomisation, where the kernel allows that.
 """
 
 from __future__ import annotations
 
 import ctypes
+import os
 import sys
+
+ADDR_NO_RANDOMIZE = 0x0040000  # <sys/personality.h>
+ASK = 0xFFFFFFFF
 
 
 def main(library: str, source: str, arch: str, options: list[str]) -> int:
@@ -29,6 +37,18 @@ def main(library: str, source: str, arch: str, options: list[str]) -> int:
     _save(nvrtc, program, "PTX", "kernel.ptx")
     _save(nvrtc, program, "CUBIN", "kernel.cubin")
     return 0
+
+
+def settle_addresses() -> None:
+    """Start over without address randomisation; returns at once where that is so already, or is refused."""
+    personality = ctypes.CDLL(None).personality
+    now = personality(ASK)
+    if now < 0 or now & ADDR_NO_RANDOMIZE:
+        return
+    if personality(now | ADDR_NO_RANDOMIZE) < 0:
+        print("note: addresses are random here (personality refused): NVRTC may compile the same source differently next time")
+        return
+    os.execv(sys.executable, sys.orig_argv)
 
 
 def _supported(nvrtc: ctypes.CDLL) -> list[int]:
@@ -55,4 +75,5 @@ def _must(nvrtc: ctypes.CDLL, status: int) -> None:
 
 
 if __name__ == "__main__":
+    settle_addresses()
     sys.exit(main(sys.argv[1], sys.argv[2], sys.argv[3], sys.argv[4:]))

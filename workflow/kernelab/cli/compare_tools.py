@@ -17,7 +17,7 @@ from kernelab.records.layout import Layout
 from kernelab.records.record import StaleRecord, read_record, write_record, write_text
 
 ALL_AGREE, DIFFERS, REFUSED = 0, 3, 4
-"""Exit status of `diff`, `stale` and `verify`: as hoped; some flip, fade, are stale or did not pass; not comparable, not honest."""
+"""Exit status of `diff`, `stale`, `verify`: as hoped; some flip, fade, are stale or did not pass; refused, or not honest."""
 
 
 def compare(arguments: argparse.Namespace) -> None:

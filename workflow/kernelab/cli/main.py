@@ -11,6 +11,7 @@ from pathlib import Path
 
 from kernelab import __version__
 from kernelab.errors import BrokenMachine, UserError
+from kernelab.plan.load import CONFIG_FILES, OVERRIDES
 from kernelab.records.layout import SMALL
 
 
@@ -56,9 +57,13 @@ def _parser() -> argparse.ArgumentParser:
         return added
 
     def with_plan(added: argparse.ArgumentParser) -> None:
-        added.add_argument("--override", default="{}", metavar="JSON", help="settings laid over config.yaml")
+        overrides = os.environ.get(OVERRIDES, "{}")
+        files = [Path(name) for name in os.environ.get(CONFIG_FILES, "").split(os.pathsep) if name]
         added.add_argument(
-            "--configfile", type=Path, action="append", default=[], help="a file laid over config.yaml"
+            "--override", default=overrides, metavar="JSON", help="settings laid over config.yaml"
+        )
+        added.add_argument(
+            "--configfile", type=Path, action="append", default=files, help="a file laid over config.yaml"
         )
 
     plan = command("plan", steps.plan, "make the plan from config.yaml and the catalogues")

@@ -224,12 +224,10 @@ def environment_facts(session: SessionRecord | None) -> dict[str, str]:
 
 
 def _opcodes(build: BuildRecord | None, launches: tuple[LaunchConfig, ...]) -> dict[str, Any]:
-    """Counts of opcodes in the hot loop of the main launch: sass_FFMA, sass_STS ..., and the share of shared stores."""
+    """Counts of opcodes in the hot loop of the main launch: sass_FFMA, sass_STS ..."""
     if build is None or not launches or launches[-1].entry not in build.entries:
         return {}
     hot: HotLoopRecord | None = build.entries[launches[-1].entry].hot_loop
     if hot is None:
         return {}
-    return {"sts_share_pct": hot.sts_share_pct} | {
-        f"sass_{name}": count for name, count in sorted(hot.opcodes.items())
-    }
+    return {f"sass_{name}": count for name, count in sorted(hot.opcodes.items())}

@@ -1,6 +1,6 @@
 """A verdict as one portable line that anyone who holds the records can check.
 
-    kernelab-verdict v1 experiment=E base=B arm=A device=D policy=... session=s1 verdict=faster ratio=0.9612[0.9598,0.9626] sha256:...
+    kernelab-verdict v1 experiment=E base=B arm=A device=D policy=... session=s1 verdict=faster ratio=0.96[0.95,0.97] sha256:...
 
 The digest binds what the verdict rests on: the facts and the machine code of both arms, the conditions of the sessions,
 every raw sample of the experiment, and the thresholds. An edited figure, verdict, sample or record does not survive it.

@@ -76,7 +76,7 @@ def factorial_effects(
     found: list[FactorialEffect] = []
     for variables, levels, cells in factorial_cells(experiment.comparisons):
         arms = list(cells.values())
-        sessions = {name for name in _sessions(experiment.comparisons, set(arms), measured)}
+        sessions = set(_sessions(experiment.comparisons, set(arms), measured))
         if len(sessions) != 1 or "" in sessions:
             return (
                 [],

@@ -16,7 +16,7 @@ from kernelab.compare.measured import Measured, judged_comparison
 from kernelab.compare.outcomes import moved
 from kernelab.compare.source_diff import preprocessed, token_diff
 from kernelab.compare.verdict import Comparison as Judged
-from kernelab.compare.verdict import Kind, Session, Verdict, judge
+from kernelab.compare.verdict import Kind, Note, Session, Verdict, judge
 from kernelab.device.environment import changed
 from kernelab.digests import METHODS, Digests
 from kernelab.plan.arms import Comparison, Plan
@@ -209,7 +209,7 @@ class _Step:
             verdict=str(verdict.kind),
             direction=verdict.direction,
             reason=reason,
-            notes=[str(note) for note in verdict.notes],
+            notes=[str(note) for note in verdict.notes] + _hazard(accounts),
             confounds=list(self._confounds(comparison, accounts, found)),
             ratio=ratio,
             cycles=ratio_record(verdict.cycles),
@@ -257,6 +257,8 @@ class _Step:
             "sample_ms": timing.sample_ms,
             "lock_clocks": timing.lock_clocks,
         }
+        if self._measured and self._measured.record.sessions:
+            method["stopwatch"] = self._measured.record.sessions[-1].conditions.kernelab_method
         return {name: str(value) for name, value in method.items()}
 
     def _source_diff(self, base: ArmAccount, arm: ArmAccount) -> str:
@@ -267,7 +269,12 @@ class _Step:
         for build in builds:
             source = self._root / self._plan.operations[build.operation].folder / build.source
             texts.append(preprocessed(source, {name: str(value) for name, value in build.defines.items()}))
-        return "" if texts[0] == texts[1] else token_diff(*texts)
+        base_text, arm_text = texts
+        return "" if base_text == arm_text else token_diff(base_text, arm_text)
+
+
+def _hazard(accounts: Sequence[ArmAccount]) -> list[str]:
+    return [str(Note.HAZARD)] if any(account.status == "hazard" for account in accounts) else []
 
 
 def _same_work(base: ArmAccount, arm: ArmAccount) -> bool:

@@ -42,6 +42,7 @@ class Note(StrEnum):
     FEW_PROCESSES = "few_processes"  # fewer processes than the policy asks for
     THROTTLE_UNKNOWN = "throttle_unknown"  # no throttle reasons were read
     CYCLES_UNKNOWN = "cycles_unknown"  # no SM clock was read
+    HAZARD = "hazard"  # an arm has a race or other undefined behaviour, even if its result was right
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,9 @@ from kernelab.plan.strict_yaml import Document
 
 CONFIG = "config.yaml"
 DEFAULT_ARCH = "sm_86"
+# Environment variables by which Snakemake's --config and --configfile reach the steps that its rules call.
+OVERRIDES = "KERNELAB_OVERRIDES"
+CONFIG_FILES = "KERNELAB_CONFIGFILES"
 
 Identify = Callable[[str], Device]
 

@@ -7,8 +7,6 @@ from collections.abc import Mapping
 import numpy as np
 
 
-def reference(
-    problem: Mapping[str, int | float], arrays: Mapping[str, np.ndarray]
-) -> dict[str, np.ndarray]:
+def reference(problem: Mapping[str, int | float], arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     """y = 16 x in float64."""
     return {"y": 16.0 * arrays["x"].astype(np.float64)}

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from .counters import Counters, SiteCounters
+from .counters import Counters, SiteCounters, WarpAccess
 from .emulate import Launch, Result, emulate
 from .errors import EmulationError, UnsupportedInstruction
 from .hazards import HAZARDS, KINDS, MEMORY_FAULTS, TIMEOUTS, Hazard, worst_status
 from .memory import GlobalMemory
 from .parser import Module, parse_ptx
+from .picture import bank_png, bank_svg, bank_text
 from .tensormap import TensorMap, tensor_map
 
 __all__ = [
@@ -25,6 +26,10 @@ __all__ = [
     "SiteCounters",
     "TensorMap",
     "UnsupportedInstruction",
+    "WarpAccess",
+    "bank_png",
+    "bank_svg",
+    "bank_text",
     "emulate",
     "parse_ptx",
     "tensor_map",

@@ -159,13 +159,13 @@ class Site:
         low = high = None
         one_region = (region == region[:, :1]).all()
         if one_region and not faulty:
-            start, _, offset_of = space.tables
+            _start, _, _offset_of = space.tables
             within = addresses - space.base - (region << space.shift)
             low, high = within.min(1), within.max(1) + self.width
         index = storage // self.element
         if faulty:
             index = np.where(good, index, 0)
-        counts = self._count(addresses, lanes) if m.run.counting and self.counted else None
+        counts = self._count(m, addresses, lanes) if m.run.counting and self.counted else None
         pattern = Pattern(
             m.run.next_uid(),
             lanes,
@@ -254,7 +254,7 @@ class Site:
         valid[rows] = False
         return Touched(touched.pattern, touched.index, touched.moved, valid)
 
-    def _count(self, addresses: NDArray, lanes: NDArray | None) -> NDArray[np.int64]:
+    def _count(self, m: Any, addresses: NDArray, lanes: NDArray | None) -> NDArray[np.int64]:
         n = len(addresses)
         warped, active = counters.by_warp(addresses, lanes)
         warps = warped.shape[1]
@@ -263,20 +263,23 @@ class Site:
         counts[:, counters.LANES] = addresses.shape[1]
         counts[:, counters.BYTES] = addresses.shape[1] * self.width
         if self.space == "global":
-            counts[:, counters.SECTORS] = counters.sectors(warped, self.width).sum(1)
+            cost = counters.sectors(warped, self.width)
+            counts[:, counters.SECTORS] = cost.sum(1)
         else:
-            waves, ideal = counters.wavefronts(warped, active, self.width)
-            counts[:, counters.WAVEFRONTS] = waves.sum(1)
+            cost, ideal = counters.wavefronts(warped, active, self.width)
+            counts[:, counters.WAVEFRONTS] = cost.sum(1)
             counts[:, counters.IDEAL] = ideal.sum(1)
+        m.run.keep_worst(self, cost, warped, active)
         return counts
 
 
 def _same(pattern: Pattern, delta: NDArray, lanes: NDArray | None) -> bool:
     if pattern.delta.shape != delta.shape or pattern.delta[0, 0] != delta[0, 0]:
         return False
-    if pattern.lanes is not lanes:
-        if pattern.lanes is None or lanes is None or not np.array_equal(pattern.lanes, lanes):
-            return False
+    if pattern.lanes is not lanes and (
+        pattern.lanes is None or lanes is None or not np.array_equal(pattern.lanes, lanes)
+    ):
+        return False
     return bool((pattern.delta == delta).all())
 
 

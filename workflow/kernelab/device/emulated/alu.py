@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from .types import TYPES, ScalarType
+from .types import ScalarType
+
+Array = Any  # a NumPy array of the dtype of a register view; operations are generic in it
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,10 +34,6 @@ def view_of(type_: ScalarType) -> str:
     if type_.size == 1:
         return "i2" if type_.kind == "s" else "u2"
     return np.dtype(type_.dtype).str[1:]
-
-
-def type_named(name: str) -> ScalarType | None:
-    return TYPES.get(name)
 
 
 VIEW_DTYPES = {

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .access import Site
-from .alu import VIEW_DTYPES, view_of
+from .alu import VIEW_DTYPES, Array, view_of
 from .half import bf16_to_f32, f32_to_bf16, halves, packed
 from .loadstore import Step, check_written, mark_written
 from .operands import Reader, Writer
@@ -26,16 +26,16 @@ class Operation:
     function: Callable
 
 
-def _increment(old, limit):
+def _increment(old: Array, limit: Array) -> Array:
     return np.where(old >= limit, np.uint32(0), old + np.uint32(1))
 
 
-def _decrement(old, limit):
+def _decrement(old: Array, limit: Array) -> Array:
     return np.where((old == 0) | (old > limit), limit, old - np.uint32(1))
 
 
 def _half_add(dtype: Any) -> Callable:
-    def add(old, value):
+    def add(old: Array, value: Array) -> Array:
         if dtype is np.float16:
             return packed((halves(old).astype(np.float32) + halves(value)).astype(np.float16))
         pair = bf16_to_f32(halves(old, np.uint16)) + bf16_to_f32(halves(value, np.uint16))

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from .alu import Alu, view_of
+from .alu import Alu, Array, view_of
 from .types import TYPES, ScalarType
 
 _ORDERED: dict[str, Callable] = {
@@ -42,7 +42,7 @@ def _comparison(name: str, type_: ScalarType) -> Callable | None:
     return lambda x, y: ordered(x, y) | np.isnan(x) | np.isnan(y)
 
 
-def flushed(x):
+def flushed(x: Array) -> Array:
     """Subnormal float32 values as signed zeros (.ftz)."""
     return np.where(np.abs(x) < np.float32(2.0**-126), np.copysign(np.float32(0), x), x)
 
@@ -70,7 +70,7 @@ def setp(parts: list[str], two_results: bool) -> Alu | None:
         if not two_results:
             return Alu((view, view), ("?",), compare)
 
-        def both(x, y):
+        def both(x: Array, y: Array) -> Array:
             result = compare(x, y)
             return result, ~result
 
@@ -78,7 +78,7 @@ def setp(parts: list[str], two_results: bool) -> Alu | None:
     if not two_results:
         return Alu((view, view, "?"), ("?",), lambda x, y, c: combine(compare(x, y), c))
 
-    def combined(x, y, c):
+    def combined(x: Array, y: Array, c: Array) -> Array:
         result = compare(x, y)
         return combine(result, c), combine(~result, c)
 
@@ -112,7 +112,7 @@ def lookup(parts: list[str]) -> Alu | None:
         return None if test is None else Alu((view,), ("?",), test)
     if parts[0] == "set":
         result = TYPES.get(parts[-2])
-        parsed = _parse(parts[:-2] + [parts[-1]], type_)
+        parsed = _parse([*parts[:-2], parts[-1]], type_)
         if result is None or parsed is None or parsed[1] is not None:
             return None
         compare, data = parsed[0], view_of(result)

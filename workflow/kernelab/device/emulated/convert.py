@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from .alu import Array
 from .compare import flushed
 from .half import bf16_to_f32, f32_to_bf16, f32_to_f16
 from .types import TYPES, ScalarType
@@ -13,21 +14,21 @@ from .types import TYPES, ScalarType
 _INTEGER_ROUNDING: dict[str, Callable] = {"rni": np.rint, "rzi": np.trunc, "rmi": np.floor, "rpi": np.ceil}
 
 
-def _narrow(x, type_: ScalarType):
+def _narrow(x: Array, type_: ScalarType) -> Array:
     """The low bits of a register, read as `type_`."""
     unsigned = np.dtype(f"u{type_.size}")
     value = x if x.dtype.itemsize == type_.size else x.astype(unsigned)
     return np.ascontiguousarray(value).view(type_.dtype)
 
 
-def _widen(value, register: np.dtype):
+def _widen(value: Array, register: np.dtype) -> Array:
     """A value as register bits, sign- or zero-extended by its own type."""
     if value.dtype.kind == "f" or value.dtype.itemsize == register.itemsize:
         return np.ascontiguousarray(value).view(f"u{value.dtype.itemsize}").astype(register, copy=False)
     return value.astype(register)
 
 
-def float_to_integer(x, type_: ScalarType, rounding: str = "rzi"):
+def float_to_integer(x: Array, type_: ScalarType, rounding: str = "rzi") -> Array:
     """Round, clamp to the range of `type_`; NaN becomes 0 (2^63 for 64-bit types, as the hardware gives)."""
     info = np.iinfo(type_.dtype)
     value = _INTEGER_ROUNDING[rounding](x.astype(np.float64))
@@ -42,7 +43,7 @@ def float_to_integer(x, type_: ScalarType, rounding: str = "rzi"):
     return result
 
 
-def _to_float(value, parts: list[str], target: ScalarType):
+def _to_float(value: Array, parts: list[str], target: ScalarType) -> Array:
     mode = next((m for m in ("rz", "rm", "rp") if m in parts), "rn")
     if target.name == "f16":
         return f32_to_f16(value.astype(np.float32) if value.dtype != np.float16 else value, mode)
@@ -55,7 +56,7 @@ def _to_float(value, parts: list[str], target: ScalarType):
     return value.astype(target.dtype)
 
 
-def _rounded_f32(value, mode: str):
+def _rounded_f32(value: Array, mode: str) -> Array:
     nearest = value.astype(np.float32)
     if mode == "rn":
         return nearest
@@ -66,14 +67,14 @@ def _rounded_f32(value, mode: str):
     )
 
 
-def _directed_int(value, dtype, mode: str):
+def _directed_int(value: Array, dtype: Array, mode: str) -> Array:
     nearest = value.astype(dtype)
     wide = nearest.astype(object)
     exact = value.astype(object)
     return _step(nearest, (wide > exact).astype(bool), (wide < exact).astype(bool), value < 0, mode)
 
 
-def _step(nearest, above, below, negative, mode: str):
+def _step(nearest: Array, above: Array, below: Array, negative: Array, mode: str) -> Array:
     kind = nearest.dtype.type
     down, up = np.nextafter(nearest, kind(-np.inf)), np.nextafter(nearest, kind(np.inf))
     if mode == "rm":
@@ -91,7 +92,7 @@ def conversion(parts: list[str], source_register: np.dtype, target_register: np.
     rounding = next((p for p in parts if p in _INTEGER_ROUNDING), None)
     saturate, ftz = "sat" in parts, "ftz" in parts
 
-    def run(x):
+    def run(x: Array) -> Array:
         value = _narrow(x, source)
         if source.name == "bf16":
             value = bf16_to_f32(value)
@@ -129,7 +130,7 @@ def packed_conversion(parts: list[str]) -> Callable | None:
         return None
     narrow = f32_to_f16 if parts[-2] == "f16x2" else f32_to_bf16
 
-    def run(high, low):
+    def run(high: Array, low: Array) -> Array:
         if "relu" in parts:
             high, low = np.maximum(high, np.float32(0)), np.maximum(low, np.float32(0))
         upper = narrow(high, mode).view(np.uint16).astype(np.uint32)

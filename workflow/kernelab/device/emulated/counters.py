@@ -94,7 +94,8 @@ def _pairs_agree(rows: NDArray, mask: NDArray | None, distance: int) -> NDArray[
 def _filled(pieces: NDArray, mask: NDArray) -> tuple[NDArray, NDArray]:
     """Inactive lanes of each piece repeat an active lane of it; a piece without any is marked empty."""
     first = mask.argmax(1)
-    return np.where(mask, pieces, pieces[np.arange(len(pieces)), first][:, None]), ~mask.any(1)
+    empty: NDArray[np.bool_] = ~np.any(mask, axis=1)
+    return np.where(mask, pieces, pieces[np.arange(len(pieces)), first][:, None]), empty
 
 
 def _conflicts(rows: NDArray, words_each: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -138,6 +139,20 @@ class SiteCounters:
     @property
     def wavefronts_per_request(self) -> float:
         return self.wavefronts / self.requests if self.requests else 0.0
+
+
+@dataclass(slots=True)
+class WarpAccess:
+    """The costliest request seen of one instruction: one byte address for each lane, None where it was inactive."""
+
+    opcode: str
+    space: str
+    kind: str
+    ptx_line: int
+    source_line: int | None
+    width: int
+    cost: int  # wavefronts (shared) or sectors (global)
+    addresses: list[int | None]
 
 
 @dataclass(slots=True)

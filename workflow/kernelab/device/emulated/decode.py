@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
 from . import compare, convert, decode_control, decode_memory, floating, fused, half, integer
-from .alu import VIEW_FILES, Alu
+from .alu import VIEW_FILES, Alu, Array
 from .decoded import CLOCKS, REGISTER_VIEWS, SYNC, Context, Decoded, Rows, Step, kinds, register_dtype
 from .errors import UnsupportedInstruction
 from .operands import LaunchValue, Source
@@ -87,7 +88,7 @@ def _alu_step(batch: Sequence[Decoded], rows: Rows, alu: Alu) -> Step:
     function = alu.function
     if len(writers) > 1:
 
-        def several(m, lanes):
+        def several(m: Any, lanes: Any) -> None:
             for write, value in zip(writers, function(*(r(m, lanes) for r in readers)), strict=True):
                 write(m, lanes, value)
 
@@ -140,7 +141,7 @@ def _clock(context: Context, instruction: Instruction, name: str) -> Decoded:
         write = rows.writer([d.dests[0] for d in batch], REGISTER_VIEWS[file])
         high = name.endswith("_hi")
 
-        def step(m, lanes):
+        def step(m: Any, lanes: Any) -> None:
             value = (m.ticks() >> 32 if high else m.ticks()) & (0xFFFFFFFF if file == FILE_32 else 2**64 - 1)
             write(m, lanes, np.array([[value]], register_dtype(file)))
 
@@ -164,7 +165,7 @@ def _pack(context: Context, instruction: Instruction) -> Decoded:
         view, narrow = REGISTER_VIEWS[file], REGISTER_VIEWS[narrow_file]
         bits = 8 * total // len(names)
 
-        def split(x):
+        def split(x: Array) -> Array:
             return tuple((x >> x.dtype.type(bits * i)).astype(narrow) for i in range(len(names)))
 
         alu = Alu((view,), (narrow,) * len(names), split)
@@ -184,7 +185,7 @@ def _pack(context: Context, instruction: Instruction) -> Decoded:
     narrow = {8: "u2", 16: "u2", 32: "u4"}[bits]
     narrows = tuple(REGISTER_VIEWS[context.files[s]] if isinstance(s, int) else narrow for s in sources)
 
-    def join(*pieces):
+    def join(*pieces: Array) -> Array:
         result = pieces[0].astype(dtype)
         for i, piece in enumerate(pieces[1:], 1):
             result = result | piece.astype(dtype) << dtype.type(bits * i)

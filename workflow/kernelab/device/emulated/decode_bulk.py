@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 
-from . import mbarriers
+from . import bulk, mbarriers
 from .decoded import REGISTER_VIEWS, SYNC, Context, Decoded, Rows, Step
 from .errors import UnsupportedInstruction
 from .operands import Source
@@ -86,7 +86,7 @@ def mbarrier(context: Context, instruction: Instruction, parts: list[str]) -> De
     return _decoded(instruction, dests, (base, *number), build)
 
 
-def bulk(context: Context, instruction: Instruction, parts: list[str]) -> Decoded:
+def bulk_copy(context: Context, instruction: Instruction, parts: list[str]) -> Decoded:
     """cp.async.bulk and cp.async.bulk.tensor, from global to shared memory."""
     if "prefetch" in parts:
         return _decoded(instruction, (), (), lambda rows: lambda m, lanes: None)
@@ -108,7 +108,7 @@ def bulk(context: Context, instruction: Instruction, parts: list[str]) -> Decode
             instruction,
             (),
             (target, origin, *corner, barrier),
-            lambda rows: mbarriers.tensor_step(
+            lambda rows: bulk.tensor_step(
                 instruction,
                 rows.reader([target], _view(context, target)),
                 target_offset,
@@ -126,7 +126,7 @@ def bulk(context: Context, instruction: Instruction, parts: list[str]) -> Decode
         instruction,
         (),
         (target, source, size, barrier),
-        lambda rows: mbarriers.bulk_step(
+        lambda rows: bulk.bulk_step(
             instruction,
             rows.reader([target], _view(context, target)),
             target_offset,

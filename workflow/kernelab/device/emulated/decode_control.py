@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
 
 from . import warp
 from .decoded import NONE, SYNC, Context, Decoded, Rows, Step
@@ -74,12 +77,12 @@ def _call(context: Context, instruction: Instruction, parts: list[str]) -> Decod
     )
 
     def make(batch: Sequence[Decoded], rows: Rows) -> Step:
-        writers = [rows.writer([d], "u4") for d in dests]
+        writers, zero = [rows.writer([d], "u4") for d in dests], np.zeros((1, 1), np.uint32)
 
-        def step(m, lanes):
+        def step(m: Any, lanes: Any) -> None:
             m.run.hazards.advise("printf output is not shown")
             for write in writers:
-                write(m, lanes, 0)
+                write(m, lanes, zero)
 
         return step
 

@@ -204,7 +204,7 @@ def _atomic(context: Context, instruction: Instruction, parts: list[str]) -> Dec
 def _cp(context: Context, instruction: Instruction, parts: list[str]) -> Decoded:
     """cp.async and its commit and wait instructions."""
     if parts[1] == "async" and "bulk" in parts:
-        return decode_bulk.bulk(context, instruction, parts)
+        return decode_bulk.bulk_copy(context, instruction, parts)
     if parts[1] != "async" or "mbarrier" in parts:
         raise UnsupportedInstruction(instruction.opcode, instruction.line)
     if parts[2] == "commit_group":

@@ -27,7 +27,7 @@ from .parser import Function, Instruction, Module, Variable, split_operands
 from .types import FILE_16, FILE_32, FILE_64, FILE_PRED, TYPES
 
 Step = Callable[[Any, Any], None]
-LOCAL_BASE = SHARED_BASE = 1 << SHARED_SHIFT
+SHARED_BASE = 1 << SHARED_SHIFT  # of local arrays as well
 
 # Special registers that are constant for a thread; the machine fills one row each.
 _AXES = ("x", "y", "z")

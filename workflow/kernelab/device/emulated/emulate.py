@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .access import Pattern, Site
-from .counters import COLUMNS, Counters, SiteCounters
+from .counters import COLUMNS, Counters, SiteCounters, WarpAccess
 from .errors import EmulationError
 from .happens_before import ClockRaces
 from .hazards import Hazard, HazardLog, worst_status
@@ -47,7 +47,7 @@ class Result:
     counters: Counters
     advice: list[str]
     instructions: int  # warp-level instructions executed
-    traces: dict[str, Any] = field(default_factory=dict)
+    worst: list[WarpAccess] = field(default_factory=list)  # the costliest request of each memory instruction
 
     @property
     def status(self) -> str:
@@ -120,6 +120,7 @@ class Run:
         self._uid = 0
         self._patterns: dict[tuple[int, int], list[Pattern]] = {}
         self._counts: dict[int, tuple[Site, NDArray[np.int64]]] = {}
+        self._worst: dict[tuple[int, int], WarpAccess] = {}
         self._segment_warps = [0] * len(program.segments)
         self.several = False
         _check(module, program, launch)
@@ -183,6 +184,33 @@ class Run:
             self._counts[id(site)] = (site, pattern.counts.copy())
         else:
             np.add(known[1], pattern.counts, out=known[1])
+
+    def keep_worst(
+        self,
+        site: Site,
+        cost: NDArray[np.int64],
+        addresses: NDArray[np.int64],
+        active: NDArray[np.bool_] | None,
+    ) -> None:
+        """Remember each instruction's costliest warp; `cost` is (instructions, warps)."""
+        for row, warp in enumerate(cost.argmax(1).tolist()):
+            known = self._worst.get((id(site), row))
+            if known is not None and known.cost >= cost[row, warp]:
+                continue
+            instruction = site.instructions[row]
+            lanes: list[int | None] = addresses[row, warp].tolist()
+            if active is not None:
+                lanes = [a if on else None for a, on in zip(lanes, active[warp].tolist(), strict=True)]
+            self._worst[id(site), row] = WarpAccess(
+                instruction.opcode,
+                site.space,
+                site.kind,
+                instruction.line,
+                self._source(instruction)[1],
+                site.width,
+                int(cost[row, warp]),
+                lanes,
+            )
 
     def tally(self, m: Machine, segment: Segment, lanes: NDArray[np.int64] | None) -> None:
         """Count the warps that ran a segment."""
@@ -305,7 +333,8 @@ class Run:
             for opcode, number in segment.mix.items() if warps else ():
                 counters.mix[opcode] = counters.mix.get(opcode, 0) + number * warps
         advice = [text if n == 1 else f"{text} ({n} times)" for text, n in self.hazards.advice.items()]
-        return Result(list(self.hazards.found.values()), counters, advice, sum(counters.mix.values()))
+        worst = sorted(self._worst.values(), key=lambda access: (access.ptx_line, access.space))
+        return Result(list(self.hazards.found.values()), counters, advice, sum(counters.mix.values()), worst)
 
 
 def _check(module: Module, program: Program, launch: Launch) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from . import rounding
-from .alu import Alu, view_of
+from .alu import Alu, Array, view_of
 from .compare import flushed
 from .types import TYPES
 
@@ -22,13 +22,13 @@ _NEAREST: dict[str, Callable] = {"add": np.add, "sub": np.subtract, "mul": np.mu
 _ARITY = {"add": 2, "sub": 2, "mul": 2, "fma": 3, "mad": 3, "div": 2, "min": 2, "max": 2, "copysign": 2}
 
 
-def _ieee_min(x, y):
+def _ieee_min(x: Array, y: Array) -> Array:
     """fmin: the number where one operand is NaN; -0 counts below +0."""
     result = np.fmin(x, y)
     return np.where(x == y, np.where(np.signbit(x), x, y), result)
 
 
-def _ieee_max(x, y):
+def _ieee_max(x: Array, y: Array) -> Array:
     result = np.fmax(x, y)
     return np.where(x == y, np.where(np.signbit(x), y, x), result)
 
@@ -39,7 +39,7 @@ def _in_double(function: Callable) -> Callable:
 
 
 def _sine(function: Callable) -> Callable:
-    def run(x):
+    def run(x: Array) -> Array:
         wide = x.astype(np.float64)
         return np.where(np.isinf(wide), np.nan, function(np.where(np.isinf(wide), 0.0, wide))).astype(x.dtype)
 
@@ -104,7 +104,7 @@ def _directed_other(parts: list[str], name: str, mode: str, view: str) -> Alu | 
         return None
     function = exact[name]
 
-    def run(*operands):
+    def run(*operands: Array) -> Array:
         value = function(*(v.astype(np.float64) for v in operands))
         nearest = value.astype(np.float32)
         return np.where(

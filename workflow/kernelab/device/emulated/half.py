@@ -6,18 +6,18 @@ from collections.abc import Callable
 
 import numpy as np
 
-from .alu import Alu
+from .alu import Alu, Array
 from .compare import _comparison
 from .floating import _ieee_max, _ieee_min
 from .types import TYPES
 
 
-def bf16_to_f32(bits):
+def bf16_to_f32(bits: Array) -> Array:
     """bfloat16 bits (uint16) as float32."""
     return (bits.astype(np.uint32) << np.uint32(16)).view(np.float32)
 
 
-def f32_to_bf16(x, mode: str = "rn"):
+def f32_to_bf16(x: Array, mode: str = "rn") -> Array:
     """float32 to bfloat16 bits, to nearest even or towards zero; NaN becomes the canonical 0x7fff."""
     bits = np.ascontiguousarray(x, np.float32).view(np.uint32)
     if mode == "rn":
@@ -25,7 +25,7 @@ def f32_to_bf16(x, mode: str = "rn"):
     return np.where(np.isnan(x), np.uint16(0x7FFF), (bits >> np.uint32(16)).astype(np.uint16))
 
 
-def f32_to_f16(x, mode: str = "rn"):
+def f32_to_f16(x: Array, mode: str = "rn") -> Array:
     """float32 to float16; `rz` truncates."""
     half = x.astype(np.float16)
     if mode == "rz":
@@ -34,7 +34,7 @@ def f32_to_f16(x, mode: str = "rn"):
     return half
 
 
-def _wide_fma(x, y, z):
+def _wide_fma(x: Array, y: Array, z: Array) -> Array:
     return x * y + z
 
 
@@ -85,17 +85,17 @@ def _bf16(function: Callable) -> Callable:
     )
 
 
-def halves(x, dtype=np.float16):
+def halves(x: Array, dtype: type = np.float16) -> Array:
     """Packed pairs, shape (...,) uint32, as (..., 2) of a 16-bit dtype."""
     return np.ascontiguousarray(x).view(dtype).reshape(*x.shape, 2)
 
 
-def packed(pairs):
+def packed(pairs: Array) -> Array:
     """The inverse of `halves`."""
     return np.ascontiguousarray(pairs).view(np.uint32)[..., 0]
 
 
-def _pairwise(function: Callable, dtype) -> Callable:
+def _pairwise(function: Callable, dtype: Array) -> Callable:
     return lambda *v: packed(function(*(halves(x, dtype) for x in v)))
 
 
@@ -131,7 +131,7 @@ def setp(parts: list[str]) -> Alu | None:
     if type_.name == "bf16":
         return Alu(("u2", "u2"), ("?",), lambda x, y: compare(bf16_to_f32(x), bf16_to_f32(y)))
 
-    def both(x, y):
+    def both(x: Array, y: Array) -> Array:
         dtype = np.float16 if type_.name == "f16x2" else np.uint16
         a, b = halves(x, dtype), halves(y, dtype)
         if dtype is np.uint16:

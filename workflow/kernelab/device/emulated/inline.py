@@ -90,10 +90,8 @@ def _call(
     copy = f"call{len(flat.instructions)}"
     names = {register: f"{register}@{copy}" for register in callee.registers}
     names.update({label: f"{label}@{copy}" for label in callee.labels})
-    for formal, actual in zip([p.name for p in callee.parameters], arguments or [], strict=True):
-        names[formal] = actual
-    for formal, actual in zip([p.name for p in callee.returns], results or [], strict=True):
-        names[formal] = actual
+    names.update(zip([p.name for p in callee.parameters], arguments or [], strict=True))
+    names.update(zip([p.name for p in callee.returns], results or [], strict=True))
     if guard is not None:
         raise EmulationError(f"PTX line {call.line}: a predicated call is not supported; branch around it")
     for register, kind in callee.registers.items():

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
-from .alu import Alu, view_of
+from .alu import Alu, Array, view_of
 from .types import TYPES, ScalarType
 
-_UNSIGNED = {2: np.uint16, 4: np.uint32, 8: np.uint64}
-_SIGNED = {2: np.int16, 4: np.int32, 8: np.int64}
+_UNSIGNED: dict[int, Any] = {2: np.uint16, 4: np.uint32, 8: np.uint64}
 
 
 def lookup(parts: list[str]) -> Alu | None:
@@ -28,7 +28,7 @@ def _same(type_: ScalarType, arity: int, function: Callable) -> Alu:
 
 
 def _saturating(function: Callable) -> Callable:
-    def clipped(x, y):
+    def clipped(x: Array, y: Array) -> Array:
         return np.clip(function(x.astype(np.int64), y), -(2**31), 2**31 - 1).astype(np.int32)
 
     return clipped
@@ -41,7 +41,7 @@ def _add_sub(parts: list[str], type_: ScalarType) -> Alu | None:
     return None if len(parts) != 2 else _same(type_, 2, function)
 
 
-def mul_high(x, y):
+def mul_high(x: Array, y: Array) -> Array:
     """The upper half of a full product, for any integer dtype."""
     size = x.dtype.itemsize
     if size < 8:
@@ -84,11 +84,11 @@ def _mul24(parts: list[str], type_: ScalarType) -> Alu:
     wide = np.int64 if type_.kind == "s" else np.uint64
     shift = wide(16 if "hi" in parts else 0)
 
-    def low24(x):
+    def low24(x: Array) -> Array:
         x = x.astype(wide) << wide(40)
         return x >> wide(40)
 
-    def product(x, y):
+    def product(x: Array, y: Array) -> Array:
         return (low24(x) * low24(y) >> shift).astype(type_.dtype)
 
     if parts[0] == "mul24":
@@ -96,7 +96,7 @@ def _mul24(parts: list[str], type_: ScalarType) -> Alu:
     return _same(type_, 3, lambda x, y, z: product(x, y) + z)
 
 
-def truncated_divide(x, y):
+def truncated_divide(x: Array, y: Array) -> Array:
     """C's quotient, rounded towards zero; all ones where the divisor is zero, as the hardware gives."""
     zero = y == 0
     if x.dtype.kind == "u":
@@ -120,10 +120,6 @@ def _unary(function: Callable) -> Callable:
     return lambda parts, type_: _same(type_, 1, function)
 
 
-def _binary(function: Callable) -> Callable:
-    return lambda parts, type_: _same(type_, 2, function)
-
-
 def _min_max(parts: list[str], type_: ScalarType) -> Alu | None:
     function = np.minimum if parts[0] == "min" else np.maximum
     if "relu" in parts:
@@ -134,7 +130,7 @@ def _min_max(parts: list[str], type_: ScalarType) -> Alu | None:
 def _shift(parts: list[str], type_: ScalarType) -> Alu | None:
     bits, dtype, left = type_.bits, type_.dtype.type, parts[0] == "shl"
 
-    def shift(x, count):
+    def shift(x: Array, count: Array) -> Array:
         amount = np.minimum(count, np.uint32(bits - 1)).astype(dtype)
         value = x << amount if left else x >> amount
         if left or x.dtype.kind == "u":
@@ -147,7 +143,7 @@ def _shift(parts: list[str], type_: ScalarType) -> Alu | None:
 def _funnel(parts: list[str], type_: ScalarType) -> Alu | None:
     left, wrap = parts[1] == "l", parts[2] == "wrap"
 
-    def shift(low, high, count):
+    def shift(low: Array, high: Array, count: Array) -> Array:
         n = (count & np.uint32(31) if wrap else np.minimum(count, np.uint32(32))).astype(np.uint64)
         pair = high.astype(np.uint64) << np.uint64(32) | low
         return (pair << n >> np.uint64(32) if left else pair >> n).astype(np.uint32)
@@ -158,7 +154,7 @@ def _funnel(parts: list[str], type_: ScalarType) -> Alu | None:
 def lop3(table: int) -> Alu:
     """Any function of three bits, by its truth table."""
 
-    def run(x, y, z):
+    def run(x: Array, y: Array, z: Array) -> Array:
         result = np.zeros(np.broadcast_shapes(x.shape, y.shape, z.shape), np.uint32)
         for i in range(8):
             if table >> i & 1:
@@ -168,7 +164,7 @@ def lop3(table: int) -> Alu:
     return Alu(("u4",) * 3, ("u4",), run)
 
 
-def leading_zeros(x):
+def leading_zeros(x: Array) -> Array:
     """Number of zero bits above the highest one bit."""
     bits = 8 * x.dtype.itemsize
     count = np.zeros(x.shape, np.uint32)
@@ -182,7 +178,7 @@ def leading_zeros(x):
     return np.where(x == 0, np.uint32(bits), count).astype(np.uint32)
 
 
-def reverse_bits(x):
+def reverse_bits(x: Array) -> Array:
     """The bits in the opposite order."""
     as_bytes = np.ascontiguousarray(x).view(np.uint8).reshape(*x.shape, -1)[..., ::-1]
     table = np.packbits(np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1)[:, ::-1], axis=1)[:, 0]
@@ -196,7 +192,7 @@ def _count(function: Callable) -> Callable:
 def _bfind(parts: list[str], type_: ScalarType) -> Alu:
     bits, shift_amount = type_.bits, "shiftamt" in parts
 
-    def find(x):
+    def find(x: Array) -> Array:
         value = np.where(x < 0, ~x, x).astype(_UNSIGNED[type_.size]) if type_.kind == "s" else x
         position = np.uint32(bits - 1) - leading_zeros(value)
         if shift_amount:
@@ -209,7 +205,7 @@ def _bfind(parts: list[str], type_: ScalarType) -> Alu:
 def _bfe(parts: list[str], type_: ScalarType) -> Alu:
     bits, unsigned = type_.bits, _UNSIGNED[type_.size]
 
-    def extract(x, position, length):
+    def extract(x: Array, position: Array, length: Array) -> Array:
         pos, size = position & np.uint32(255), length & np.uint32(255)
         raw = x.astype(unsigned)
         moved = np.where(pos >= bits, unsigned(0), raw >> np.minimum(pos, bits - 1).astype(unsigned))
@@ -237,7 +233,7 @@ def _bfe(parts: list[str], type_: ScalarType) -> Alu:
 def _bfi(parts: list[str], type_: ScalarType) -> Alu:
     bits, unsigned = type_.bits, _UNSIGNED[type_.size]
 
-    def insert(x, y, position, length):
+    def insert(x: Array, y: Array, position: Array, length: Array) -> Array:
         pos = np.minimum(position & np.uint32(255), bits)
         size = np.minimum(length & np.uint32(255), bits - pos)
         ones = np.where(
@@ -252,11 +248,11 @@ def _bfi(parts: list[str], type_: ScalarType) -> Alu:
     return Alu((view_of(type_),) * 2 + ("u4", "u4"), (view_of(type_),), insert)
 
 
-def _bytes_of(x):
+def _bytes_of(x: Array) -> Array:
     return [(x >> np.uint32(8 * i) & np.uint32(255)) for i in range(4)]
 
 
-def permute_bytes(x, y, selector):
+def permute_bytes(x: Array, y: Array, selector: Array) -> Array:
     """prmt in its default mode: four bytes chosen from eight, with sign replication."""
     pool = np.stack([*np.broadcast_arrays(*_bytes_of(x), *_bytes_of(y), selector)[:8]])
     result = np.zeros(pool.shape[1:], np.uint32)
@@ -288,19 +284,19 @@ def _prmt(parts: list[str], type_: ScalarType) -> Alu:
 
 
 def _dot(parts: list[str], type_: ScalarType) -> Alu:
-    def lanes(x, signed: bool, width: int):
+    def lanes(x: Array, signed: bool, width: int) -> Array:
         kind = (np.int8 if signed else np.uint8) if width == 8 else (np.int16 if signed else np.uint16)
         return np.ascontiguousarray(x).view(kind).reshape(*x.shape, -1).astype(np.int64)
 
     a_signed, b_signed = parts[-2][0] == "s", parts[-1][0] == "s"
     if parts[0] == "dp4a":
 
-        def dot(x, y, z):
+        def dot(x: Array, y: Array, z: Array) -> Array:
             return ((lanes(x, a_signed, 8) * lanes(y, b_signed, 8)).sum(-1) + z).astype(np.uint32)
     else:
         half = slice(2, 4) if "hi" in parts else slice(0, 2)
 
-        def dot(x, y, z):
+        def dot(x: Array, y: Array, z: Array) -> Array:
             return ((lanes(x, a_signed, 16) * lanes(y, b_signed, 8)[..., half]).sum(-1) + z).astype(np.uint32)
 
     return Alu(("u4", "u4", "u4"), ("u4",), dot)
@@ -311,7 +307,7 @@ def _sad(parts: list[str], type_: ScalarType) -> Alu:
 
 
 def _mask(parts: list[str], type_: ScalarType) -> Alu:
-    def mask(position, length):
+    def mask(position: Array, length: Array) -> Array:
         pos, size = np.minimum(position, 32).astype(np.uint64), np.minimum(length, 32).astype(np.uint64)
         if parts[1] == "wrap":
             pos, size = (

@@ -11,12 +11,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from . import barriers
+from . import barriers, gatherings
 from .asynchronous import AsyncCopies
 from .decoded import SHARED_BASE
 from .mbarriers import MBarriers
 from .memory import SHARED_SHIFT, Region, Space
 from .program import Program, Segment
+from .special import special_register
 from .types import FILE_DTYPES
 
 _PATIENCE = 20_000  # segments in a row before a group that waits behind a loop gets its turn
@@ -78,45 +79,8 @@ class Machine:
             "?": predicate,
         }
         for name, row in self.program.special.items():
-            word[row] = self._special(name)
+            word[row] = special_register(self, name)
         return views
-
-    def _special(self, name: str) -> Any:
-        base, _, axis = name[1:].partition(".")
-        axis_number = "xyz".index(axis) if axis else 0
-        grid, block = self.run.grid, self.run.block
-        if base == "tid":
-            return _coordinate(self.thread_of, block, axis_number)
-        if base == "ctaid" or base == "clusterid":
-            return _coordinate(self.blocks[self.block_of], grid, axis_number)
-        lane = self.thread_of & 31
-        one = np.uint64(1)
-        bit = one << lane.astype(np.uint64)
-        values: dict[str, Any] = {
-            "ntid": block[axis_number],
-            "nctaid": grid[axis_number],
-            "nclusterid": grid[axis_number],
-            "laneid": lane,
-            "warpid": self.thread_of >> 5,
-            "nwarpid": self.padded // 32,
-            "smid": self.blocks[self.block_of] % self.run.multiprocessors,
-            "nsmid": self.run.multiprocessors,
-            "gridid": 0,
-            "lanemask_eq": bit,
-            "lanemask_lt": bit - one,
-            "lanemask_le": (bit << one) - one,
-            "lanemask_gt": ~((bit << one) - one),
-            "lanemask_ge": ~(bit - one),
-            "dynamic_smem_size": self.run.dynamic_shared,
-            "total_smem_size": self.program.layout.shared_bytes + self.run.dynamic_shared,
-            "cluster_ctaid": 0,
-            "cluster_nctaid": 1,
-            "cluster_ctarank": 0,
-            "cluster_nctarank": 1,
-            "is_explicit_cluster": 0,
-        }
-        value = values[base]
-        return np.asarray(value).astype(np.uint64).astype(np.uint32)
 
     def _memories(self) -> dict[str, Space]:
         layout, dynamic = self.program.layout, self.run.dynamic_shared
@@ -253,9 +217,10 @@ class Machine:
         if kind == "barrier":
             return barriers.arrive(self, segment, lanes)
         if kind == "collective":
-            return self._collective(segment, lanes)
+            return gatherings.gather(self, segment, lanes)
         if kind == "switch":
-            return self._switch(segment, lanes)
+            self._switch(segment, lanes)
+            return None
         if kind == "trap":
             everyone = self._everyone(lanes)
             self.run.report(
@@ -278,61 +243,6 @@ class Machine:
         for value in np.unique(index):
             self._push(segment.targets[min(int(value), len(segment.targets) - 1)], everyone[index == value])
 
-    def _collective(self, segment: Segment, lanes: Lanes) -> tuple[int, Lanes] | None:
-        """Run a warp instruction once every live lane of its mask has come."""
-        assert segment.end is not None
-        collective = segment.end.data[0]
-        following = segment.number + 1
-        if lanes is None and collective.whole:
-            collective.apply(self, None)
-            return following, None
-        arrived = self._everyone(lanes)
-        waiting = [
-            self.gatherings.pop((segment.number, warp))
-            for warp in np.unique(arrived >> 5).tolist()
-            if (segment.number, warp) in self.gatherings
-        ]
-        if waiting:
-            arrived = np.sort(np.concatenate([arrived, *waiting]))
-        complete = self._complete(collective, arrived)
-        for warp in np.unique(arrived[~complete] >> 5).tolist():
-            self.gatherings[segment.number, warp] = arrived[~complete & (arrived >> 5 == warp)]
-        ready = arrived[complete]
-        if len(ready) == 0:
-            return None
-        chosen = None if len(ready) == self.lanes else ready
-        mask = np.broadcast_to(collective.mask(self, chosen), (1, len(ready)))[0]
-        outside = mask >> (ready & 31).astype(np.uint32) & 1 == 0
-        if outside.any():
-            lane = int(ready[np.flatnonzero(outside)[0]])
-            self.run.report(
-                "invalid_mask",
-                segment.end.instruction,
-                self,
-                (lane,),
-                f"lane {lane & 31} executes a warp instruction whose mask leaves it out",
-                None,
-                None,
-                int(outside.sum()),
-            )
-        collective.apply(self, chosen)
-        if self.runnable:
-            self._push_whole(following, chosen)
-            return None
-        return following, chosen
-
-    def _complete(self, collective: Any, arrived: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """For each arrived lane: whether all live lanes named by its warp's masks have arrived."""
-        masks = np.broadcast_to(collective.mask(self, arrived), (1, len(arrived)))[0].astype(np.uint64)
-        warps, row = np.unique(arrived >> 5, return_inverse=True)
-        bits = np.arange(32, dtype=np.uint64)
-        live = (self.live.reshape(-1, 32)[warps].astype(np.uint64) << bits).sum(1)
-        here = np.zeros(len(warps), np.uint64)
-        wanted = np.zeros(len(warps), np.uint64)
-        np.bitwise_or.at(here, row, np.uint64(1) << (arrived & 31).astype(np.uint64))
-        np.bitwise_or.at(wanted, row, masks)
-        return (wanted & live & ~here == 0)[row]
-
     def _exit(self, lanes: Lanes) -> None:
         everyone = self._everyone(lanes)
         self.live[everyone] = False
@@ -343,12 +253,12 @@ class Machine:
         if self.barriers or self.gatherings:
             barriers.recheck(self)
             for (segment, warp), waiting in list(self.gatherings.items()):
-                if self._complete(self.segments[segment].end.data[0], waiting).all():  # type: ignore[union-attr]
+                if gatherings.complete(self, self.segments[segment].end.data[0], waiting).all():  # type: ignore[union-attr]
                     del self.gatherings[segment, warp]
                     self._rerun_collective(segment, waiting)
 
     def _rerun_collective(self, segment: int, waiting: NDArray[np.int64]) -> None:
-        follow = self._collective(self.segments[segment], waiting)
+        follow = gatherings.gather(self, self.segments[segment], waiting)
         if follow is not None:
             self._push_whole(*follow)
 
@@ -395,11 +305,3 @@ class Machine:
         self.barriers.clear()
         self.gatherings.clear()
         self.finished = True
-
-
-def _coordinate(linear: NDArray[np.int64], extent: tuple[int, int, int], axis: int) -> NDArray[np.int64]:
-    if axis == 0:
-        return linear % extent[0]
-    if axis == 1:
-        return linear // extent[0] % extent[1]
-    return linear // (extent[0] * extent[1])

@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from .access import Pattern, Site, Touched
 from .operands import Reader, Writer
 from .parser import Instruction
-from .tensormap import TensorMap
 
 
 @dataclass(slots=True)
@@ -194,7 +193,8 @@ class MBarriers:
         )
 
 
-def _spread(m: Any, lanes: Any, values: NDArray) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def spread(m: Any, lanes: Any, values: NDArray) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The lanes as numbers, and an operand of theirs as integers, one for each."""
     everyone = np.arange(m.lanes) if lanes is None else lanes
     flat = np.broadcast_to(values, (1, len(everyone)))[0]
     return everyone, flat.astype(np.int64)
@@ -202,8 +202,8 @@ def _spread(m: Any, lanes: Any, values: NDArray) -> tuple[NDArray[np.int64], NDA
 
 def init_step(instruction: Instruction, address: Reader, offset: int, count: Reader) -> Any:
     def step(m: Any, lanes: Any) -> None:
-        everyone, at = _spread(m, lanes, address(m, lanes))
-        _, counts = _spread(m, lanes, count(m, lanes))
+        everyone, at = spread(m, lanes, address(m, lanes))
+        _, counts = spread(m, lanes, count(m, lanes))
         for where, who in m.mbarriers.storage(m, instruction, at + offset, everyone):
             number = int(counts[np.searchsorted(everyone, who[0])])
             m.mbarriers.known[where] = MBarrier(number, number)
@@ -222,9 +222,9 @@ def arrive_step(
     write: Writer | None,
 ) -> Any:
     def step(m: Any, lanes: Any) -> None:
-        everyone, at = _spread(m, lanes, address(m, lanes))
-        counts = None if count is None else _spread(m, lanes, count(m, lanes))[1]
-        extra = None if expected is None else _spread(m, lanes, expected(m, lanes))[1]
+        everyone, at = spread(m, lanes, address(m, lanes))
+        counts = None if count is None else spread(m, lanes, count(m, lanes))[1]
+        extra = None if expected is None else spread(m, lanes, expected(m, lanes))[1]
         states = np.zeros(len(everyone), np.uint64)
         for where, who in m.mbarriers.storage(m, instruction, at + offset, everyone):
             place = np.searchsorted(everyone, who)
@@ -248,8 +248,8 @@ def wait_step(instruction: Instruction, address: Reader, offset: int, phase: Rea
     """test_wait and try_wait, by parity or by the state that an arrival returned (of which we keep the parity)."""
 
     def step(m: Any, lanes: Any) -> None:
-        everyone, at = _spread(m, lanes, address(m, lanes))
-        _, parity = _spread(m, lanes, phase(m, lanes))
+        everyone, at = spread(m, lanes, address(m, lanes))
+        _, parity = spread(m, lanes, phase(m, lanes))
         done = np.zeros(len(everyone), np.bool_)
         for where, who in m.mbarriers.storage(m, instruction, at + offset, everyone):
             barrier = m.mbarriers.find(m, instruction, where, who)
@@ -263,167 +263,5 @@ def wait_step(instruction: Instruction, address: Reader, offset: int, phase: Rea
             if over.any():
                 m.run.races.mbarrier_wait(m, where, who[over])
         write(m, lanes, done[None])
-
-    return step
-
-
-def _landed(m: Any, instruction: Instruction, lane: int, address: int, size: int) -> int | None:
-    """The storage offset of a bulk copy's target, or None after reporting a bad one."""
-    where, _, valid = m.space("shared").locate(np.array([address], np.int64), size)
-    if address % 16 or not valid[0]:
-        name, offset = m.space("shared").describe(address)
-        m.run.report(
-            "misaligned" if address % 16 else "out_of_bounds_shared",
-            instruction,
-            m,
-            (lane,),
-            f"a bulk copy of {size} bytes to {name} + {offset}",
-            address,
-            name,
-            1,
-        )
-        return None
-    return int(where[0]) + int(m.storage_offset("shared")[lane])
-
-
-def _read_global(
-    m: Any,
-    instruction: Instruction,
-    lane: int,
-    addresses: NDArray[np.int64],
-    inside: NDArray[np.bool_],
-    element: int,
-) -> NDArray[np.uint8]:
-    space = m.space("global")
-    where, _, valid = space.locate(addresses, element)
-    if not valid[inside].all():
-        bad = int(addresses[inside & ~valid][0])
-        name, offset = space.describe(bad)
-        m.run.report(
-            "out_of_bounds_global",
-            instruction,
-            m,
-            (lane,),
-            f"a bulk copy reads {name or 'no array'} + {offset}",
-            bad,
-            name,
-            int((inside & ~valid).sum()),
-        )
-    data = np.zeros((len(addresses), element), np.uint8)
-    good = inside & valid
-    index = where[good, None] + np.arange(element)
-    data[good] = space.data[index]
-    if (space.flags[index] == 0).any():
-        name, offset = space.describe(int(addresses[good][0]))
-        m.run.report(
-            "uninitialised_read",
-            instruction,
-            m,
-            (lane,),
-            f"a bulk copy reads bytes of {name} that nothing has written",
-            int(addresses[good][0]),
-            name,
-            1,
-        )
-    return data
-
-
-def tensor_step(
-    instruction: Instruction,
-    target: Reader,
-    target_offset: int,
-    map_address: Reader,
-    map_offset: int,
-    corner: list[Reader],
-    barrier: Reader,
-    barrier_offset: int,
-) -> Any:
-    """cp.async.bulk.tensor from global to shared memory."""
-
-    def step(m: Any, lanes: Any) -> None:
-        everyone, to = _spread(m, lanes, target(m, lanes))
-        maps = _spread(m, lanes, map_address(m, lanes))[1] + map_offset
-        at = _spread(m, lanes, barrier(m, lanes))[1] + barrier_offset
-        corners = [_spread(m, lanes, c(m, lanes).view(np.int32))[1] for c in corner]
-        for where, who in m.mbarriers.storage(m, instruction, at, everyone):
-            for lane in who.tolist():
-                i = int(np.searchsorted(everyone, lane))
-                raw = m.run.descriptor(int(maps[i]))
-                tensor = TensorMap.decode(raw)
-                if tensor is None or len(tensor.box) != len(corners):
-                    m.run.report(
-                        "invalid_mbarrier",
-                        instruction,
-                        m,
-                        (lane,),
-                        f"the copy's tensor map is not one of {len(corners)} dimensions",
-                        int(maps[i]),
-                        None,
-                        1,
-                    )
-                    continue
-                start = _landed(m, instruction, lane, int(to[i]) + target_offset, tensor.bytes_in_box)
-                if start is None:
-                    continue
-                addresses, inside = tensor.fetch([int(c[i]) for c in corners])
-                data = _read_global(m, instruction, lane, addresses, inside, tensor.element)
-                places = start + tensor.places()[:, None] + np.arange(tensor.element)
-                m.mbarriers.launch_copy(
-                    m,
-                    Site([instruction], "shared", "store", 4, 1),
-                    lane,
-                    where,
-                    places.reshape(-1),
-                    data.reshape(-1),
-                )
-
-    return step
-
-
-def bulk_step(
-    instruction: Instruction,
-    target: Reader,
-    target_offset: int,
-    source: Reader,
-    source_offset: int,
-    size: Reader,
-    barrier: Reader,
-    barrier_offset: int,
-) -> Any:
-    """cp.async.bulk of consecutive bytes from global to shared memory."""
-
-    def step(m: Any, lanes: Any) -> None:
-        everyone, to = _spread(m, lanes, target(m, lanes))
-        origin = _spread(m, lanes, source(m, lanes))[1] + source_offset
-        sizes = _spread(m, lanes, size(m, lanes))[1]
-        at = _spread(m, lanes, barrier(m, lanes))[1] + barrier_offset
-        for where, who in m.mbarriers.storage(m, instruction, at, everyone):
-            for lane in who.tolist():
-                i = int(np.searchsorted(everyone, lane))
-                start = _landed(m, instruction, lane, int(to[i]) + target_offset, int(sizes[i]))
-                if start is None:
-                    continue
-                if origin[i] % 16 or sizes[i] % 16:
-                    m.run.report(
-                        "misaligned",
-                        instruction,
-                        m,
-                        (lane,),
-                        "a bulk copy's source and size must be multiples of 16 bytes",
-                        int(origin[i]),
-                        None,
-                        1,
-                    )
-                    continue
-                addresses = origin[i] + np.arange(sizes[i])
-                data = _read_global(m, instruction, lane, addresses, np.ones(len(addresses), np.bool_), 1)
-                m.mbarriers.launch_copy(
-                    m,
-                    Site([instruction], "shared", "store", 4, 1),
-                    lane,
-                    where,
-                    start + np.arange(sizes[i]),
-                    data.reshape(-1),
-                )
 
     return step

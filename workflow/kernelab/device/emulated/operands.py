@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from .alu import VIEW_DTYPES, VIEW_FILES
+from .alu import VIEW_DTYPES
 
 Reader = Callable[[Any, Any], np.ndarray]
 Writer = Callable[[Any, Any, np.ndarray], None]
@@ -154,7 +154,3 @@ def launch_reader(values: Sequence[LaunchValue], view: str) -> Reader:
         return np.array([m.run.launch_value(value, dtype) for value in wanted], dtype)[:, None]
 
     return read
-
-
-def file_of(view: str) -> int:
-    return VIEW_FILES[view]

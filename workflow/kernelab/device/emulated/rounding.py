@@ -6,20 +6,21 @@ from collections.abc import Callable
 
 import numpy as np
 
+from .alu import Array
+
 _HALFWAY_MASK = np.int64(0x1FFFFFFF)  # the 29 bits of a float64 that a float32 drops
 _HALFWAY = np.int64(0x10000000)
 _SPLITTER = 134217729.0  # 2^27 + 1, Veltkamp's constant for float64
-_TINY32 = 2.0**-126
 
 
-def two_sum(a, b):
+def two_sum(a: Array, b: Array) -> Array:
     """Knuth's TwoSum: the rounded sum and its exact error."""
     s = a + b
     t = s - a
     return s, (a - (s - t)) + (b - t)
 
 
-def two_product(a, b):
+def two_product(a: Array, b: Array) -> Array:
     """Dekker's product for float64: the rounded product and its error, exact without overflow."""
     p = a * b
     x, y = a * _SPLITTER, b * _SPLITTER
@@ -28,7 +29,7 @@ def two_product(a, b):
     return p, ((ah * bh - p) + ah * bl + al * bh) + al * bl
 
 
-def to_odd(value, error):
+def to_odd(value: Array, error: Array) -> Array:
     """Round-to-odd: a float64 sum moved to an odd last bit where it is inexact.
 
     Rounding such a value once more, to a format at least two bits narrower, gives the correctly rounded
@@ -40,7 +41,7 @@ def to_odd(value, error):
     return np.where(inexact, np.nextafter(value, towards), value)
 
 
-def fused_multiply_add(x, y, z):
+def fused_multiply_add(x: Array, y: Array, z: Array) -> Array:
     """float32 x * y + z with one rounding. The product is exact in float64; the sum is repaired where it matters."""
     total = np.multiply(x, y, dtype=np.float64)
     np.add(total, z, out=total)
@@ -48,7 +49,7 @@ def fused_multiply_add(x, y, z):
     return total.astype(np.float32)
 
 
-def repair_halfway(total, x, y, z) -> None:
+def repair_halfway(total: Array, x: Array, y: Array, z: Array) -> None:
     """Correct, in place, the float64 sums that a second rounding to float32 would break.
 
     These are the sums whose dropped bits are exactly one half: about one in 2^29 for random data.
@@ -60,7 +61,7 @@ def repair_halfway(total, x, y, z) -> None:
     total[suspicious] = to_odd(*two_sum(x * y, z))
 
 
-def fused_multiply_add_64(x, y, z):
+def fused_multiply_add_64(x: Array, y: Array, z: Array) -> Array:
     """float64 x * y + z, rounded once but for rare ties in the sum of the two error terms."""
     product, low = two_product(x, y)
     total, rest = two_sum(product, z)
@@ -68,7 +69,7 @@ def fused_multiply_add_64(x, y, z):
     return np.where(np.isfinite(exact), exact, x * y + z)
 
 
-def direct(rounded, target, error, mode: str):
+def direct(rounded: Array, target: Array, error: Array, mode: str) -> Array:
     """Move a result rounded to nearest so that it is rounded in `mode` (rz, rm or rp).
 
     `target` + `error` is the exact value, `rounded` its nearest value in a narrower or equal format.
@@ -90,7 +91,7 @@ def direct(rounded, target, error, mode: str):
 def directed_f32(function: Callable, mode: str) -> Callable:
     """A float32 add, sub, mul or fma in a directed mode, from its exact float64 value and error."""
 
-    def run(*operands):
+    def run(*operands: Array) -> Array:
         with np.errstate(all="ignore"):
             value, error = function(*(v.astype(np.float64) for v in operands))
             nearest = to_odd(value, error).astype(np.float32)
@@ -99,23 +100,19 @@ def directed_f32(function: Callable, mode: str) -> Callable:
     return run
 
 
-def exact_add(x, y):
+def exact_add(x: Array, y: Array) -> Array:
     return two_sum(x, y)
 
 
-def exact_sub(x, y):
+def exact_sub(x: Array, y: Array) -> Array:
     return two_sum(x, -y)
 
 
-def exact_mul(x, y):
+def exact_mul(x: Array, y: Array) -> Array:
     """The product of two float32 values held in float64 is exact."""
     product = x * y
     return product, np.zeros_like(product)
 
 
-def exact_fma(x, y, z):
+def exact_fma(x: Array, y: Array, z: Array) -> Array:
     return two_sum(x * y, z)
-
-
-def is_subnormal32(x):
-    return np.abs(x) < np.float32(_TINY32)

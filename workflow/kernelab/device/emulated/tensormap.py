@@ -9,6 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from .errors import EmulationError
+
 _MAGIC = b"kernelab tensor "
 _LAYOUT = "<16sQ5Q5Q5H4B"  # name, address, sizes, strides, box, then rank, element, swizzle, spare
 
@@ -88,15 +90,28 @@ class TensorMap:
 
 def tensor_map(
     address: int,
-    rows: int,
-    columns: int,
-    box_rows: int,
-    box_columns: int,
+    shape: Sequence[int],
+    box: Sequence[int],
     *,
+    strides: Sequence[int] | None = None,
     element: int = 4,
     swizzle: int = 0,
 ) -> bytes:
-    """A row-major matrix of `rows` x `columns` at a device address, as a kernel argument of 128 bytes."""
+    """The kernel argument for a tensor at a device address, as cuTensorMapEncodeTiled's is on hardware: 128 bytes.
+
+    `shape` and `box` are in elements, outermost first; `strides` in bytes, of every dimension but the innermost, rows
+    without gaps where None. Raises EmulationError for what the driver refuses.
+    """
+    rank = len(shape)
+    if strides is None:
+        strides = [element * int(np.prod(shape[axis + 1 :])) for axis in range(rank - 1)]
+    if not 1 <= rank == len(box) <= 5 or len(strides) != rank - 1 or swizzle not in (0, 32, 64, 128):
+        raise EmulationError(f"no tensor map has shape {tuple(shape)}, box {tuple(box)} and swizzle {swizzle}")
+    if address % 16 or any(stride % 16 for stride in strides) or max(box) > 256 or box[-1] * element % 16:
+        raise EmulationError(
+            f"a tensor map needs an address, strides and box rows of 16-byte multiples and a box of 256 at most "
+            f"(found: {address:#x}, {tuple(strides)}, {tuple(box)})"
+        )
     return TensorMap(
-        address, (columns, rows), (element, columns * element), (box_columns, box_rows), element, swizzle
+        address, tuple(reversed(shape)), (element, *reversed(strides)), tuple(reversed(box)), element, swizzle
     ).encode()

@@ -25,11 +25,6 @@ class ScalarType:
     def bits(self) -> int:
         return self.size * 8
 
-    @property
-    def register_dtype(self) -> np.dtype:
-        """The dtype through which a register of this type's file is read."""
-        return FILE_DTYPES[self.file] if self.size == 1 or self.kind == "x" else self.dtype
-
 
 def _scalar(name: str, size: int, kind: str, dtype: type, file: int) -> ScalarType:
     return ScalarType(name, size, kind, np.dtype(dtype), file)

@@ -118,11 +118,11 @@ def vote(mode: str, negated: bool, predicate: Reader, write: Writer) -> Apply:
         w = Warps.of(m, lanes)
         flags = w.spread(predicate(m, lanes))
         if negated:
-            flags = ~flags & w.active
+            flags = np.logical_and(~flags, w.active)
         if mode == "ballot":
             write(m, lanes, w.bits(flags & w.active)[w.row][None])
             return
-        every, some = (flags | ~w.active).all(1), flags.any(1)
+        every, some = np.all(flags | ~w.active, axis=1), np.any(flags, axis=1)
         result = every if mode == "all" else some if mode == "any" else every | ~some
         write(m, lanes, result[w.row][None])
 
@@ -172,10 +172,11 @@ def reduction(parts: list[str], value: Reader, write: Writer) -> Apply | None:
         w = Warps.of(m, lanes)
         values = w.spread(value(m, lanes))
         first = w.active.argmax(1)
-        if parts[2] in ("add", "or", "xor"):
-            filler = np.zeros(len(first), dtype)
-        else:
-            filler = values[np.arange(len(first)), first]
+        filler = (
+            np.zeros(len(first), dtype)
+            if parts[2] in ("add", "or", "xor")
+            else values[np.arange(len(first)), first]
+        )
         filled = np.where(w.active, values, filler[:, None])
         write(m, lanes, ufunc.reduce(filled, axis=1, dtype=dtype)[w.row][None])
 

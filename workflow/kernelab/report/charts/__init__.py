@@ -1,0 +1,1 @@
+"""Vega-Altair charts: rows in, Vega-Lite specifications out."""
