@@ -20,7 +20,7 @@ from kernelab.plan.expression import parse
 from kernelab.plan.load import load_plan
 from kernelab.plan.tabular import plan_csv
 from kernelab.profile.columns import NCU_COLUMNS
-from kernelab.records.build import BuildRecord
+from kernelab.records.build import BuildRecord, CodeMix, EntryRecord, HotLoopRecord
 from kernelab.records.check import CheckedProblem, CheckRecord
 from kernelab.records.layout import SMALL, Layout
 from kernelab.records.profile import ProfileRecord
@@ -61,18 +61,18 @@ class AnyDigests:
         return lambda *_: "invented"
 
 
-def invent(project: Path, out: Path, *, builds: Path | None = None, processes: int = 6, rounds: int = 10, time_ms: Times | None = None) -> Plan:
+def invent(project: Path, out: Path, *, builds: Path | None = None, processes: int = 6, rounds: int = 10, device: Device = CARD) -> Plan:
     """Fill a results folder for the project in a folder.
 
     Args:
         project: holds config.yaml and kernels/.
         out: the results folder to fill.
-        builds: a results folder to take build/ and emulated/ from; without it no arm has static figures.
+        builds: a results folder to take build/ and emulated/ from; without it the builds are invented too.
         processes, rounds: of every session.
-        time_ms: the true time of an arm; invented from its name and FLOPs where not given.
+        device: the card, or EMULATED: then nothing is timed.
     """
-    plan = load_plan(project, lambda _: CARD)
-    layout = Layout(out, CARD.id)
+    plan = load_plan(project, lambda _: device)
+    layout = Layout(out, device.id)
     out.mkdir(parents=True, exist_ok=True)
     write_text(layout.plan, plan.model_dump_json(indent=1) + "\n")
     write_text(layout.plan_table, plan_csv(plan))
@@ -80,14 +80,18 @@ def invent(project: Path, out: Path, *, builds: Path | None = None, processes: i
     if builds is not None:
         for folder in ("build", "emulated"):
             shutil.copytree(builds / folder, out / folder, dirs_exist_ok=True)
-    truth = time_ms or _time_of(plan)
+    else:
+        for key in plan.builds:
+            _build(plan, layout, key)
+    truth = _time_of(plan)
     for arm in plan.arms.values():
         if arm.runs:
             _check(plan, layout, arm)
-            _profile(plan, layout, arm)
+            if device.kind == "gpu":
+                _profile(plan, layout, arm)
     records = []
     for name in plan.experiments:
-        if plan.timed_comparisons(name):
+        if device.kind == "gpu" and plan.timed_comparisons(name):
             _time(plan, layout, name, truth, processes, rounds)
         record = compare_experiment(plan, name, layout, digest="invented", digests=None, root=project)
         write_record(layout.compare(name), record)
@@ -115,12 +119,44 @@ def _time_of(plan: Plan) -> Times:
     return time_ms
 
 
+def _build(plan: Plan, layout: Layout, key: str) -> None:
+    planned, rng = plan.builds[key], random.Random(key)
+    ffma = rng.randint(200, 800)
+    mix = CodeMix(
+        instructions=ffma + 60, ffma=ffma, ffma_share_pct=100.0 * ffma / (ffma + 60), sts_share_pct=1.0, classes={},
+        opcodes={"FFMA": ffma, "LDS": 48}, widths={"lds_128": 48},
+    )  # fmt: skip
+    entry = EntryRecord(
+        **mix.model_dump(), registers=rng.randint(60, 200), stack_bytes=0, spill_store_bytes=0, spill_load_bytes=0,
+        static_shared_bytes=0, barriers=0, constant_bytes=0, maxntid=None, reqntid=None, min_blocks=None, max_registers=None,
+        cluster=None, parameters=(), sass_sha256=f"{rng.getrandbits(256):064x}",
+        hot_loop=HotLoopRecord(**mix.model_dump(), start=16, loops=1, bound_pct_of_peak=mix.ffma_share_pct),
+    )  # fmt: skip
+    entries = [launch.entry for launch in plan.operations[planned.operation].kernels[planned.kernel].launches]
+    record = BuildRecord(
+        digest="invented", kernel=planned.kernel, variant=planned.variant, status="ok", note="", source=planned.source,
+        source_sha256=f"{planned.source:0<64}"[:64], arch=planned.arch, toolchain={"name": "nvrtc", "compiler": "nvrtc 0.0 (invented)"},
+        defines={name: str(value) for name, value in planned.defines.items()}, options=planned.options, command=(), log="",
+        seconds=0.1, entries={name: entry for name in entries},
+    )  # fmt: skip
+    write_record(layout.build_record(key), record)
+    loop = ".L_x_0:\n" + "".join(f"        /*{address:04x}*/ {opcode} ;\n" for address, opcode in _listing(rng))
+    write_text(layout.build(key) / "kernel.sass", "".join(f"\t.section\t.text.{name},\"ax\"\n{loop}" for name in entries))
+
+
+def _listing(rng: random.Random) -> list[tuple[int, str]]:
+    """A loop of FFMAs that ptxas might have written."""
+    body = ["MOV R1, R2", "LDS.128 R4, [R1]"] + ["FFMA R8, R4, R5, R8"] * rng.randint(8, 16) + ["BAR.SYNC 0x0"] * rng.randint(0, 2)
+    lines = [*body, "@P0 BRA `(.L_x_0)", "EXIT"]
+    return [(16 * number, line) for number, line in enumerate(lines)]
+
+
 def _check(plan: Plan, layout: Layout, arm: Arm) -> None:
     kernel, _, variant = arm.record_key.partition("/")
     result = CheckedProblem(status="ok", correct=True, max_abs_error=1e-6, rel_error=1e-7)
     for problem in (SMALL, arm.problem):
-        record = CheckRecord(digest="invented", kernel=kernel, variant=variant, device=CARD.id, status="ok", note="", problems={problem: result})
-        write_record(layout.check(arm.record_key, problem, CARD.id), record)
+        record = CheckRecord(digest="invented", kernel=kernel, variant=variant, device=plan.device.id, status="ok", note="", problems={problem: result})
+        write_record(layout.check(arm.record_key, problem, plan.device.id), record)
 
 
 def _profile(plan: Plan, layout: Layout, arm: Arm) -> None:

@@ -24,7 +24,7 @@ import time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-COPIED = ("Snakefile", "config.yaml", "kernels", "workflow", "profiles")
+COPIED = ("Snakefile", "config.yaml", "kernels", "workflow", "profiles", "envs")
 
 
 def main() -> None:

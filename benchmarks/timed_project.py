@@ -49,10 +49,15 @@ def plan_on_gpu(root: Path) -> Plan:
     return plan
 
 
-def build_all(plan: Plan, root: Path, folder: Path) -> dict[str, BuiltArm]:
-    """Compile every build of the plan, several at a time.
+def build_all(
+    plan: Plan, root: Path, folder: Path, code_of: Callable[[str], str] = lambda key: key
+) -> dict[str, BuiltArm]:
+    """Compile the builds of the plan, several at a time.
 
-    Builds whose code is equal share its hash, as two copies of one arm do.
+    Args:
+        plan, root: the project.
+        folder: where machine code goes.
+        code_of: the build whose machine code a build takes: itself, or another that it is a copy of.
     """
     toolchains = {name: find_toolchain(name) for name in {build.toolchain for build in plan.builds.values()}}
 
@@ -72,7 +77,9 @@ def build_all(plan: Plan, root: Path, folder: Path) -> dict[str, BuiltArm]:
         return BuiltArm(cubin=str((folder / key / "kernel.cubin").resolve()), sass_sha256=codes)
 
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        return dict(zip(plan.builds, pool.map(compiled, plan.builds), strict=True))
+        wanted = list(dict.fromkeys(code_of(key) for key in plan.builds))
+        made = dict(zip(wanted, pool.map(compiled, wanted), strict=True))
+    return {key: made[code_of(key)] for key in plan.builds}
 
 
 def time_and_judge(

@@ -16,9 +16,6 @@
 #ifndef POLL_AT
 #define POLL_AT 11 // k-step of a stage at which the next one is polled
 #endif
-#ifndef FILL_AT
-#define FILL_AT 2 // k-step at which a warp fills its stage, when it is its turn
-#endif
 #ifndef FFMA_ORDER
 #define FFMA_ORDER 1 // rows of the thread tile one after the other (0), or every other one backwards (1)
 #endif

@@ -130,6 +130,8 @@ class Project:
         shutil.copytree(ROOT / "workflow", root / "workflow", ignore=ignore)
         shutil.copytree(ROOT / "profiles", root / "profiles")
         shutil.copy(ROOT / "Snakefile", root)
+        (root / "envs").mkdir()
+        shutil.copy(ROOT / "envs/kernelab.yaml", root / "envs")
         self.write("config.yaml", CONFIG)
         self.write("kernels/scale/kernels.yaml", CATALOGUE)
         self.write("kernels/scale/operation.py", OPERATION)

@@ -37,7 +37,7 @@ problems:
 def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("examples")
     ignore = shutil.ignore_patterns("__pycache__")
-    for folder in ("workflow", "profiles", "kernels/sgemm"):
+    for folder in ("workflow", "profiles", "envs", "kernels/sgemm"):
         shutil.copytree(ROOT / folder, root / folder, ignore=ignore)
     shutil.copy(ROOT / "Snakefile", root)
     # JSON is YAML: the examples go in as they were read.

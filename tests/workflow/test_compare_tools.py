@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import csv
 import json
+from typing import TYPE_CHECKING
 
 import yaml
-from conftest import Project
+
+if TYPE_CHECKING:
+    from conftest import Project
 
 
 def comparisons(project: Project) -> list[dict[str, str]]:

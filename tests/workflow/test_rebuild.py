@@ -14,6 +14,8 @@ from conftest import Job, Project
 
 TABLE: Job = ("table", "")
 PLAN: Job = ("plan", "")
+# A new verdict, or a new plan, makes the tables anew.
+TABLES = {TABLE, ("comparisons", ""), ("claims", "")}
 
 
 def of(key: str) -> set[Job]:
@@ -21,9 +23,15 @@ def of(key: str) -> set[Job]:
     return {("build", key), ("check", f"emulated {key} small")}
 
 
+def verdicts(*experiments: str) -> set[Job]:
+    """The comparisons of some experiments, and the tables that follow."""
+    return {("compare", experiment) for experiment in experiments} | TABLES
+
+
 LEFT = of("left default") | of("left UNROLL=2")
 RIGHT = of("right default")
 ALONE = of("alone default") | of("alone BLOCK=128")
+ALL = ("unroll", "versus", "alone")
 
 
 def expect(project: Project, jobs: set[Job]) -> None:
@@ -37,7 +45,7 @@ def expect(project: Project, jobs: set[Job]) -> None:
 
 def test_first_run_makes_everything(tmp_path_factory: pytest.TempPathFactory) -> None:
     project = Project(tmp_path_factory.mktemp("first") / "project")
-    expect(project, LEFT | RIGHT | ALONE | {PLAN, TABLE, ("toolchain", "")})
+    expect(project, LEFT | RIGHT | ALONE | verdicts(*ALL) | {PLAN, ("toolchain", "")})
 
 
 def test_nothing_to_do(project: Project) -> None:
@@ -84,48 +92,48 @@ def test_touched_results_rebuild_nothing(project: Project) -> None:
 
 def test_a_kernel_edit_rebuilds_that_kernel(project: Project) -> None:
     project.edit("kernels/scale/right.cu", "product(x[i], s)", "product(x[i], s) + 0.0f")
-    expect(project, RIGHT | {TABLE})
+    expect(project, RIGHT | verdicts("versus"))
 
 
 def test_a_header_edit_rebuilds_the_kernels_that_include_it(project: Project) -> None:
     project.edit("kernels/scale/common/product.cuh", "return a * b", "return b * a")
-    expect(project, LEFT | RIGHT | {TABLE})
+    expect(project, LEFT | RIGHT | verdicts("unroll", "versus"))
 
 
 def test_one_level_changed_builds_that_level(project: Project) -> None:
     project.edit("kernels/scale/kernels.yaml", "levels: [64, 128]", "levels: [64, 128, 256]")
     project.edit("config.yaml", "{BLOCK: [64, 128]}", "{BLOCK: [64, 256]}")
-    expect(project, of("alone BLOCK=256") | {PLAN, TABLE})
+    expect(project, of("alone BLOCK=256") | verdicts("alone") | {PLAN})
 
 
 def test_an_experiment_added_builds_only_what_is_new(project: Project) -> None:
     extra = "  more:\n    question: q\n    base: left\n    vary: {kernel: [alone]}\n"
     project.write("config.yaml", project.read("config.yaml") + extra)
-    expect(project, {PLAN, TABLE})
+    expect(project, verdicts("more") | {PLAN})
 
 
 def test_an_experiment_dropped_builds_nothing(project: Project) -> None:
     text = project.read("config.yaml")
     project.write("config.yaml", text[: text.index("  alone:")])
-    expect(project, {PLAN, TABLE})
+    expect(project, verdicts() | {PLAN})
     assert "alone" not in project.read("results/table.csv")
 
 
 def test_a_compiler_option_rebuilds_every_build(project: Project) -> None:
     project.edit("config.yaml", "device: emulated", "device: emulated\noptions: [-use_fast_math]")
-    expect(project, LEFT | RIGHT | ALONE | {PLAN, TABLE})
+    expect(project, LEFT | RIGHT | ALONE | verdicts(*ALL) | {PLAN})
 
 
 def test_the_reference_edited_checks_again(project: Project) -> None:
     project.edit("kernels/scale/operation.py", 'astype("float64")', 'astype("float64") * 1.0')
     keys = ("left default", "left UNROLL=2", "right default", "alone default", "alone BLOCK=128")
-    expect(project, {("check", f"emulated {key} small") for key in keys} | {TABLE})
+    expect(project, {("check", f"emulated {key} small") for key in keys} | verdicts(*ALL))
 
 
 def test_a_command_line_override_reaches_the_jobs(project: Project) -> None:
     run = project.snakemake("results/table.csv", "--config", "arch=sm_80")
     assert run.status == 0, run.output
-    assert run.jobs == LEFT | RIGHT | ALONE | {PLAN, TABLE}
+    assert run.jobs == LEFT | RIGHT | ALONE | verdicts(*ALL) | {PLAN}
     assert ".target sm_80" in project.read("results/build/left/default/kernel.ptx")
 
 
@@ -142,16 +150,18 @@ def test_an_upgraded_toolchain_rebuilds_every_build(project: Project) -> None:
     project.write("site/sitecustomize.py", code)
     environment = {"PYTHONPATH": f"{project.root / 'site'}:{project.root / 'workflow'}"}
     run = project.snakemake("-n", "results/table.csv", env=environment)
-    assert run.jobs == LEFT | RIGHT | ALONE | {TABLE, ("toolchain", "")}
+    assert run.jobs == LEFT | RIGHT | ALONE | verdicts(*ALL) | {("toolchain", "")}
 
 
 @pytest.mark.parametrize(
     ("file", "jobs"),
     [
         ("table.csv", {TABLE}),
-        ("build/right/default/build.json", RIGHT | {TABLE}),
-        ("emulated/check/left/UNROLL=2/small.json", {("check", "emulated left UNROLL=2 small"), TABLE}),
-        ("plan.json", {PLAN, TABLE}),
+        ("build/right/default/build.json", RIGHT | verdicts("versus")),
+        ("emulated/check/left/UNROLL=2/small.json", {("check", "emulated left UNROLL=2 small")} | verdicts("unroll")),
+        ("plan.json", verdicts() | {PLAN}),
+        ("emulated/compare/alone.json", verdicts("alone")),
+        ("comparisons.csv", {("comparisons", ""), TABLE}),
     ],
 )
 def test_a_deleted_result_is_made_again(project: Project, file: str, jobs: set[Job]) -> None:

@@ -18,6 +18,7 @@ from kernelab.build.toolchain import find_toolchain
 from kernelab.errors import UserError
 from kernelab.plan.arms import Arm, Build, Plan
 from kernelab.plan.catalogue import Kernel
+from kernelab.plan.model import suggestion
 from kernelab.records.layout import SMALL
 from kernelab.records.record import settings_digest
 
@@ -84,6 +85,8 @@ class Digests:
         """
         operation, what = self._what(key)
         plan = self._plan
+        if problem != SMALL and problem not in plan.problems:
+            raise UserError(f"{problem}: no problem of the plan{suggestion(problem, [SMALL, *plan.problems])}")
         problems = (
             plan.operations[operation].operation.checks if problem == SMALL else plan.problems[problem].values
         )

@@ -177,6 +177,7 @@ class Pipeline:
 
     def compared(self, experiment: str) -> list[str]:
         """The records that an experiment's verdicts are made from: builds, checks, timing and profiles of its arms."""
+        self.remake(self.layout.compare(experiment), self.digests.compare(experiment))
         arms = [self.plan.arms[name] for name in self.plan.experiments[experiment].arms]
         running = [arm for arm in arms if arm.runs]
         timing, profiles = self.layout.timing(experiment).as_posix(), self.profiles()
@@ -188,8 +189,9 @@ class Pipeline:
             *(path for path in profiles if path in of_arms),
         ]
 
-    def compares(self) -> list[str]:
-        """The verdicts of every experiment."""
+    def compares(self, table: Path) -> list[str]:
+        """The verdicts of every experiment, which a table of them is made from."""
+        self.remake(table)
         return [self.layout.compare(name).as_posix() for name in self.plan.experiments]
 
     def profiled_arm(self, key: str, problem: str) -> Arm:

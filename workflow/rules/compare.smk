@@ -19,7 +19,7 @@ rule compare:
 rule comparisons:
     input:
         plan=rules.plan.output.json,
-        records=pipeline.compares(),
+        records=lambda w: pipeline.compares(pipeline.layout.comparisons),
     output:
         pipeline.layout.comparisons,
     log:
@@ -35,7 +35,7 @@ rule comparisons:
 rule claims:
     input:
         plan=rules.plan.output.json,
-        records=pipeline.compares(),
+        records=lambda w: pipeline.compares(pipeline.layout.claims),
     output:
         pipeline.layout.claims,
     log:

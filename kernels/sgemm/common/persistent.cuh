@@ -2,7 +2,7 @@
 //
 // The ring of rung 20 runs on across tiles of C. It has one stage per warp, and a warp only ever fills its own. A stage holds its tile
 // of A, the two halves of its tile of B and its barriers, so all that the loop needs is an address that moves on by one stage.
-// Needs BK, POLL_AT, FILL_AT, AHEAD and the thread tile of 16 x 8.
+// Needs BK, POLL_AT, AHEAD and the thread tile of 16 x 8.
 #pragma once
 #include "hand_over.cuh"
 #include "schedule.cuh"
@@ -10,7 +10,7 @@
 
 constexpr unsigned WARPS = NT / 32, STAGES = WARPS;
 static_assert(NT == 256 && BM == 256 && BN == 128 && WARP_N == 64, "4 x 2 warp tiles make a block's tile");
-static_assert(BK % 2 == 0 && POLL_AT < BK && FILL_AT < BK && AHEAD < STAGES, "all happens inside a stage");
+static_assert(BK % 2 == 0 && POLL_AT < BK && AHEAD < STAGES, "all happens inside a stage");
 
 constexpr unsigned A_BYTES = 4 * BM * BK, B_BYTES = 4 * WARP_N * BK; // B_BYTES: of one half
 constexpr unsigned FULL = A_BYTES + 2 * B_BYTES, EMPTY = FULL + 8;     // where a stage has its barriers
@@ -105,7 +105,7 @@ __device__ __forceinline__ void persistent(const Schedule &schedule, unsigned ri
     }
 
     const unsigned last_stage = uniform(ring + RING_BYTES - STAGE_BYTES);
-    unsigned stage = ring, parity = 0; // being worked on; parity is that of the next one's FULL
+    unsigned stage = uniform(ring), parity = 0; // being worked on; parity is that of the next one's FULL
     for (int unit = 0; unit < schedule.units;) {
         const Unit at = schedule.unit(unit);
         const int k_tiles = uniform(min(schedule.k_tiles - at.k_tile, schedule.units - unit));
@@ -113,17 +113,17 @@ __device__ __forceinline__ void persistent(const Schedule &schedule, unsigned ri
 
         Accumulators acc = {};
         float a[TM], b[2][TN]; // of this k-step; b also of the next
-        auto load_a = [&](unsigned from, int m) { load_shared4(a + m, from + from_a + 4 * row_offset(m)); };
+        auto load_a = [&](unsigned from, int m) { load_shared4(a + m, from + 4 * row_offset(m)); };
         auto load_b = [&](unsigned from, int to) {
             #pragma unroll
             for (int n = 0; n < TN; n += 4)
-                load_shared4(b[to] + n, from + from_b + 4 * col_offset(n));
+                load_shared4(b[to] + n, from + 4 * col_offset(n));
         };
         wait_barrier(stage + FULL, parity);
-        load_b(stage, 0);
+        load_b(stage + from_b, 0);
         #pragma unroll
         for (int m = 0; m < TM; m += 4)
-            load_a(stage, m);
+            load_a(stage + from_a, m);
 
         for (int left = k_tiles; left > 0;) {
             int run = background.run_length(left);
@@ -136,23 +136,25 @@ __device__ __forceinline__ void persistent(const Schedule &schedule, unsigned ri
                 bool next_ready = true;
                 #pragma unroll
                 for (int dot = 0; dot < BK; dot++) {
-                    if (dot == FILL_AT && stage == producer.turn) {
-                        if (producer.unit <= schedule.units) {
-                            wait_barrier(producer.stage + EMPTY, producer.parity);
-                            producer.fill(map_a, map_b);
-                        }
-                        producer.parity ^= 1;
-                        producer.advance(schedule);
-                        background.before_copies(producer.unit);
-                    }
                     if (dot == POLL_AT)
                         next_ready = poll_barrier(next + FULL, parity);
-                    if (dot == BK - 1 && !__all_sync(ALL_LANES, next_ready))
+                    // One branch for all that is seldom: the warp's turn to fill its stage, or a next stage that is late.
+                    if (dot == BK - 1 && !__all_sync(ALL_LANES, next_ready && stage != producer.turn)) {
+                        if (stage == producer.turn) {
+                            if (producer.unit <= schedule.units) {
+                                wait_barrier(producer.stage + EMPTY, producer.parity);
+                                producer.fill(map_a, map_b);
+                            }
+                            producer.parity ^= 1;
+                            producer.advance(schedule);
+                            background.before_copies(producer.unit);
+                        }
                         wait_barrier(next + FULL, parity);
+                    }
 
                     // A quad of a is read for the next k-step as soon as this one is done with it.
-                    const unsigned step_a = dot == BK - 1 ? next : stage + 4 * (dot + 1) * BM;
-                    const unsigned step_b = dot == BK - 1 ? next : stage + 4 * (dot + 1) * WARP_N;
+                    const unsigned step_a = dot == BK - 1 ? next + from_a : stage + from_a + 4 * (dot + 1) * BM;
+                    const unsigned step_b = dot == BK - 1 ? next + from_b : stage + from_b + 4 * (dot + 1) * WARP_N;
                     load_b(step_b, (dot + 1) % 2);
                     #pragma unroll
                     for (int m = 0; m < TM; m++) {

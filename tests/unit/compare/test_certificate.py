@@ -13,6 +13,7 @@ from synthetic_results import Lab
 from kernelab.cli.main import main
 from kernelab.compare.certificate import parse_certificate
 from kernelab.errors import UserError
+from kernelab.records.snapshot import take_snapshot
 
 ARM = "one/UNROLL=2@long"
 
@@ -159,3 +160,15 @@ def test_results_that_are_not_there(
     _, line = measured
     assert main(["verify", line, str(tmp_path / "nowhere")]) == 1
     assert "no such file" in capsys.readouterr().err
+
+
+def test_a_snapshot_is_enough(
+    measured: tuple[Lab, str], capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """Machine code and listings stay behind; what a line needs to be checked does not."""
+    lab, line = measured
+    lab.layout.table.write_text("experiment\n")
+    plan = lab.plan()
+    take_snapshot(plan, lab.layout, tmp_path / "kept")
+    assert main(["verify", line, str(tmp_path / "kept")]) == 0
+    assert capsys.readouterr().out.startswith("honest: ")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from conftest import compiled
 
 from kernelab.device.emulated import (
     EmulationError,
@@ -12,6 +13,7 @@ from kernelab.device.emulated import (
     UnsupportedInstruction,
     emulate,
     parse_ptx,
+    tensor_map,
 )
 
 K = 'extern "C" __global__ void '
@@ -263,8 +265,6 @@ def test_memories(run):
 
 
 def test_device_variable_keeps_its_value_over_launches(run):
-    from conftest import compiled
-
     module = compiled("__device__ int n = 3; " + K + "k(int* C) { if (threadIdx.x == 0) C[0] = ++n; }")
     memory = GlobalMemory()
     address = memory.allocate("C", out(1))
@@ -317,8 +317,6 @@ def test_half_precision_through_assembly(run):
 
 
 def test_sequence_of_launches_shares_memory(run):
-    from conftest import compiled
-
     module = compiled("""extern "C" __global__ void fill(int* W) { W[threadIdx.x] = threadIdx.x * 2; }
       extern "C" __global__ void use(const int* W, int* C) { C[threadIdx.x] = W[63 - threadIdx.x]; }""")
     memory = GlobalMemory()
@@ -362,8 +360,94 @@ def test_unsupported_instruction_names_itself_and_its_line():
     ],
 )
 def test_launches_that_the_hardware_refuses(grid, block, arguments, message):
-    from conftest import compiled
-
     module = compiled('extern "C" __global__ void __launch_bounds__(128) k(int* C) { C[threadIdx.x] = 1; }')
     with pytest.raises(EmulationError, match=message):
         emulate(module, Launch("k", grid, block, arguments), GlobalMemory())
+
+
+def test_waiting_for_what_never_changes_is_cut_off_early(run):
+    source = K + "k(volatile int* flag, int* C) { while (flag[0] == 0) {} C[threadIdx.x] = 1; }"
+    ran = run(
+        source, (1,), (32,), {"flag": out(1), "C": out(32)}, instruction_limit=10**9, detect_races=False
+    )
+    (hazard,) = ran.result.hazards
+    assert hazard.kind == "timeout"
+    assert "nothing changes" in hazard.message
+    assert hazard.status == ran.result.status == "timeout"
+
+
+def test_tma_copies_tiles_with_zeros_outside(run):
+    source = """struct __align__(64) Map { unsigned char bytes[128]; };
+    extern "C" __global__ void k(const __grid_constant__ Map map, float* C, int row, int col) {
+      __shared__ __align__(128) float tile[8 * 32];
+      __shared__ unsigned long long barrier;
+      const unsigned bar = (unsigned)__cvta_generic_to_shared(&barrier), to = (unsigned)__cvta_generic_to_shared(tile);
+      if (threadIdx.x == 0) {
+        asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" :: "r"(bar) : "memory");
+        asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], 1024;" :: "r"(bar) : "memory");
+        asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"
+          " [%0], [%1, {%2, %3}], [%4];"
+          :: "r"(to), "l"(&map), "r"(col), "r"(row), "r"(bar) : "memory");
+      }
+      __syncthreads();
+      unsigned done = 0;
+      while (!done) asm volatile("{ .reg .pred p; mbarrier.try_wait.parity.shared::cta.b64 p, [%1], 0; selp.u32 %0, 1, 0, p; }"
+        : "=r"(done) : "r"(bar) : "memory");
+      for (int i = threadIdx.x; i < 256; i += 32) C[i] = tile[i];
+    }"""
+    a = np.arange(20 * 36, dtype=np.float32).reshape(20, 36)
+    for row, col, swizzle in ((0, 0, 0), (15, 8, 0), (-3, 20, 0), (4, 4, 128)):
+        memory = GlobalMemory()
+        address = memory.allocate("A", a)
+        c = memory.allocate("C", np.zeros((8, 32), np.float32), initialised=False)
+        argument = tensor_map(address, (20, 36), (8, 32), swizzle=swizzle)
+        result = emulate(
+            compiled(source, "compute_90"),
+            Launch("k", (1, 1, 1), (32, 1, 1), [argument, c, row, col]),
+            memory,
+        )
+        assert [str(h) for h in result.hazards] == []
+        padded = np.zeros((60, 100), np.float32)
+        padded[20:40, 20:56] = a
+        wanted = padded[20 + row : 28 + row, 20 + col : 52 + col]
+        got = memory.read("C")
+        if swizzle:  # 16-byte pieces of a 128-byte row, exchanged by the row's number
+            got = np.stack([got[i].reshape(8, 4)[np.arange(8) ^ i].reshape(32) for i in range(8)])
+        np.testing.assert_array_equal(got, wanted)
+
+
+@pytest.mark.parametrize(
+    "options", [{"strides": (140,)}, {"box": (8, 3)}, {"box": (300, 32)}, {"swizzle": 16}]
+)
+def test_tensor_maps_that_the_driver_refuses(options):
+    with pytest.raises(EmulationError, match="tensor map"):
+        tensor_map(1 << 44, (20, 36), **{"box": (8, 32), **options})
+
+
+def test_wide_integers_through_carry_chains(run):
+    """128-bit sums, differences and products, which the compiler makes of add.cc, subc and madc."""
+    source = (
+        K
+        + """k(unsigned* C, const unsigned* A) {
+      const int t = threadIdx.x; const unsigned* a = A + 8 * t; unsigned* c = C + 8 * t;
+      asm("add.cc.u32 %0, %4, %8; addc.cc.u32 %1, %5, %9; addc.cc.u32 %2, %6, %10; addc.u32 %3, %7, %11;"
+        : "=r"(c[0]), "=r"(c[1]), "=r"(c[2]), "=r"(c[3])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(a[4]), "r"(a[5]), "r"(a[6]), "r"(a[7]));
+      asm("sub.cc.u32 %0, %2, %4; subc.u32 %1, %3, %5;"
+        : "=r"(c[4]), "=r"(c[5]) : "r"(a[0]), "r"(a[1]), "r"(a[4]), "r"(a[5]));
+      asm("mad.lo.cc.u32 %0, %2, %3, %4; madc.hi.u32 %1, %2, %3, %5;"
+        : "=r"(c[6]), "=r"(c[7]) : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]));
+    }"""
+    )
+    a = np.random.default_rng(5).integers(0, 2**32, (64, 8), dtype=np.uint32)
+    a[::3] = 0xFFFFFFFF
+    a[1::5, :4] = 0
+    got = run(source, (1,), (64,), {"C": out(512, np.uint32), "A": a})["C"].reshape(64, 8).astype(object)
+    for c, v in zip(got, a.astype(object), strict=True):
+
+        def wide(words):
+            return sum(w << 32 * i for i, w in enumerate(words))
+
+        assert wide(c[:4]) == (wide(v[:4]) + wide(v[4:])) % 2**128
+        assert wide(c[4:6]) == (wide(v[:2]) - wide(v[4:6])) % 2**64
+        assert wide(c[6:]) == (v[0] * v[1] + wide(v[2:4])) % 2**64

@@ -195,7 +195,8 @@ def _from_wheel(name: str, wheel: str, file: re.Pattern[str]) -> Tool | None:
 
 def _cuda_roots() -> list[Path]:
     named = [os.environ[key] for key in ("CUDA_HOME", "CUDA_PATH") if os.environ.get(key)]
-    return [Path(root) for root in [*named, sys.prefix, "/usr/local/cuda"]]
+    # A toolkit that is named is the one that is meant, also where it is not there.
+    return [Path(root) for root in [*named, sys.prefix, *([] if named else ["/usr/local/cuda"])]]
 
 
 def _library_folders() -> list[Path]:

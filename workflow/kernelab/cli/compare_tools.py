@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kernelab.cli import ask as ask_command
-from kernelab.cli.steps import RESULTS, read_plan
+from kernelab.cli.plan_options import add_plan_options, read_plan
+from kernelab.cli.steps import RESULTS
 from kernelab.digests import Digests
 from kernelab.errors import UserError
 from kernelab.plan.arms import Plan
@@ -165,28 +166,21 @@ def _records(plan: Plan, layout: Layout, digests: Digests) -> list[CompareRecord
     ]
 
 
-def _plan(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--override", default="{}", metavar="JSON", help="settings laid over config.yaml")
-    parser.add_argument(
-        "--configfile", type=Path, action="append", default=[], help="a file laid over config.yaml"
-    )
-
-
 def _compare_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("experiment")
-    _plan(parser)
+    add_plan_options(parser)
 
 
 def _table_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--out", type=Path, metavar="FILE", help="write the table here")
-    _plan(parser)
+    add_plan_options(parser)
 
 
 def _stale_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--results", type=Path, default=RESULTS, metavar="FOLDER", help="results folder (default: results)"
     )
-    _plan(parser)
+    add_plan_options(parser)
 
 
 def _diff_arguments(parser: argparse.ArgumentParser) -> None:

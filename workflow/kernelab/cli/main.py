@@ -10,8 +10,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from kernelab import __version__
+from kernelab.cli.plan_options import add_plan_options
 from kernelab.errors import BrokenMachine, UserError
-from kernelab.plan.load import CONFIG_FILES, OVERRIDES
 from kernelab.records.layout import SMALL
 
 
@@ -56,16 +56,6 @@ def _parser() -> argparse.ArgumentParser:
         added.set_defaults(run=run)
         return added
 
-    def with_plan(added: argparse.ArgumentParser) -> None:
-        overrides = os.environ.get(OVERRIDES, "{}")
-        files = [Path(name) for name in os.environ.get(CONFIG_FILES, "").split(os.pathsep) if name]
-        added.add_argument(
-            "--override", default=overrides, metavar="JSON", help="settings laid over config.yaml"
-        )
-        added.add_argument(
-            "--configfile", type=Path, action="append", default=files, help="a file laid over config.yaml"
-        )
-
     plan = command("plan", steps.plan, "make the plan from config.yaml and the catalogues")
     plan.add_argument("--out", type=Path, metavar="FILE", help="write plan.json here")
     plan.add_argument(
@@ -74,17 +64,17 @@ def _parser() -> argparse.ArgumentParser:
         metavar="FILE",
         help="write plan.csv here (standard output where neither is given)",
     )
-    with_plan(plan)
+    add_plan_options(plan)
 
     toolchain = command(
         "toolchain", steps.toolchain, "describe the compilers and disassemblers of this machine"
     )
     toolchain.add_argument("--out", type=Path, metavar="FILE", help="write toolchain.json here")
-    with_plan(toolchain)
+    add_plan_options(toolchain)
 
     build = command("build", steps.build, "compile one build and read its static facts")
     _name_build(build)
-    with_plan(build)
+    add_plan_options(build)
 
     check = command("check", steps.check, "check one build's results")
     _name_build(check)
@@ -94,24 +84,24 @@ def _parser() -> argparse.ArgumentParser:
     check.add_argument(
         "--device", default="", help="emulated, on a GPU box too; the plan's device where none is given"
     )
-    with_plan(check)
+    add_plan_options(check)
 
     time = command("time", steps.time, "time one experiment")
     time.add_argument("experiment")
-    with_plan(time)
+    add_plan_options(time)
 
     profile = command("profile", steps.profile, "profile one build with ncu")
     _name_build(profile)
     profile.add_argument("--problem", required=True)
-    with_plan(profile)
+    add_plan_options(profile)
 
     table = command("table", steps.table, "collect every record into table.csv and say what is in it")
     table.add_argument("--out", type=Path, metavar="FILE", help="write table.csv here")
-    with_plan(table)
+    add_plan_options(table)
 
     snapshot = command("snapshot", steps.snapshot, "keep the results of this device as evidence")
     snapshot.add_argument("--out", type=Path, metavar="DIR", help="by default results/snapshots/<card>")
-    with_plan(snapshot)
+    add_plan_options(snapshot)
 
     from kernelab.cli.compare_tools import COMMANDS
 

@@ -10,11 +10,10 @@ import json
 import sys
 from pathlib import Path
 
-from kernelab.device.identify import EMULATED, identify, slug
+from kernelab.cli.plan_options import read_plan
+from kernelab.device.identify import EMULATED, slug
 from kernelab.digests import ABSENT, Digests
 from kernelab.errors import UserError
-from kernelab.plan.arms import Plan
-from kernelab.plan.load import load_plan
 from kernelab.plan.model import suggestion
 from kernelab.records.layout import Layout
 from kernelab.records.record import write_bytes, write_record, write_text
@@ -213,12 +212,3 @@ def schema(arguments: argparse.Namespace) -> None:
 
     for path in write_schemas(arguments.folder):
         print(path)
-
-
-def read_plan(arguments: argparse.Namespace) -> Plan:
-    """The plan of config.yaml with the command line's settings laid over it."""
-    try:
-        overrides = json.loads(arguments.override)
-    except ValueError as error:
-        raise UserError(f'--override: not JSON ({error}); write it as {{"arch": "sm_80"}}') from None
-    return load_plan(Path(), identify, overrides, arguments.configfile)

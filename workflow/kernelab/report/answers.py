@@ -36,6 +36,8 @@ def percent(share: float, signed: bool = True) -> str:
     """A share as a percentage with as many digits as matter: +12%, -3.4%, +0.21%; a true minus sign."""
     value = 100.0 * share
     digits = 0 if abs(value) >= 20 else 1 if abs(value) >= 1 else 2
+    if signed and round(value, digits) == 0:
+        return "0.00%"
     text = f"{value:+.{digits}f}%" if signed else f"{abs(value):.{digits}f}%"
     return text.replace("-", "\N{MINUS SIGN}")
 
@@ -109,6 +111,8 @@ def _sentence(record: CompareRecord, pairs: Sequence[ComparedPair], verdicts: Co
     if set(verdicts) == {"not_measured"}:
         reasons = Counter(pair.reason for pair in pairs)
         return f"None of the {len(pairs)} comparisons was timed ({reasons.most_common(1)[0][0]})."
+    if record.design == "ladder":
+        return f"{_gains(pairs)} {_fastest(record)}".strip()
     counts = ", ".join(f"{count} {WORDS.get(name, name)}" for name, count in verdicts.most_common())
     words = f"Of {len(pairs)} comparisons: {counts}."
     timed = [pair for pair in pairs if pair.ratio is not None and pair.verdict in ("faster", "slower")]
@@ -116,6 +120,22 @@ def _sentence(record: CompareRecord, pairs: Sequence[ComparedPair], verdicts: Co
         largest = max(timed, key=lambda pair: abs(pair.ratio.log_mean) if pair.ratio else 0.0)
         words += f" The largest effect: {change(largest)} {in_words(largest)}."
     return f"{words} {_same(record)}".strip()
+
+
+def _gains(pairs: Sequence[ComparedPair]) -> str:
+    gains = sum(pair.direction < 0 and pair.verdict in ("faster", "within_margin") for pair in pairs)
+    losses = sum(pair.direction > 0 and pair.verdict in ("slower", "within_margin") for pair in pairs)
+    return f"Of {len(pairs)} rungs after the first, {gains} gain over the one before and {losses} lose."
+
+
+def _fastest(record: CompareRecord) -> str:
+    timed = {name: float(time) for name, arm in record.arms.items() if (time := arm.get("time_ms")) is not None}
+    if not timed:
+        return ""
+    name = min(timed, key=lambda arm: timed[arm])
+    share = record.arms[name].get("pct_of_cublas")
+    against = f", {float(share):.1f}% of the library's speed" if share is not None else ""
+    return f"The fastest is {name.partition('@')[0].removesuffix('/default')}: {timed[name]:.4g} ms{against}."
 
 
 def _same(record: CompareRecord) -> str:

@@ -22,6 +22,8 @@ from kernelab.timing.samples import Sample
 
 MOST_COMPARISONS = 40
 MOST_ARMS = 12
+MOST_SAMPLES, LEAST_SAMPLES, ALL_SAMPLES = 1500, 120, 30_000
+"""Raw samples of one figure and of all together: beyond, a figure shows one round in several. The CSV has them all."""
 MARGIN = VerdictPolicy().margin
 
 
@@ -253,20 +255,28 @@ def samples(results: Results, experiment: PlannedExperiment) -> Figure | None:
         return None
     arms = list(dict.fromkeys(sample.arm for sample in taken))
     shown = _most_telling(results, experiment, arms)
-    chosen = [sample for sample in taken if sample.arm in shown]
-    rounds = 1 + max(sample.round for sample in chosen)
-    processes = list(dict.fromkeys((sample.session, sample.process) for sample in chosen))
-    middle = {arm: statistics.median(s.time_ms for s in chosen if s.arm == arm) for arm in shown}
-    lines = ["at,process,round,arm,time_ms,deviation,clock,power"]
-    for sample in chosen:
-        order = processes.index((sample.session, sample.process))
-        at = order * rounds + sample.round + (0.5 if sample.half == "mirror" else 0.0)
-        lines.append(_line(sample, at, order, sample.time_ms / middle[sample.arm] - 1.0))
+    of_arms = [sample for sample in taken if sample.arm in shown]
+    rounds = 1 + max(sample.round for sample in of_arms)
+    room = max(LEAST_SAMPLES, min(MOST_SAMPLES, ALL_SAMPLES // len(results.plan.experiments)))
+    every = -(-len(of_arms) // room)
+    chosen = [sample for sample in of_arms if sample.round % every == 0]
+    processes = {key: order for order, key in enumerate(dict.fromkeys((s.session, s.process) for s in chosen))}
+    arms_table = [
+        {"a": number, "arm": arm, "middle": statistics.median(s.time_ms for s in of_arms if s.arm == arm)} for number, arm in enumerate(shown)
+    ]
+    numbers = {arm: number for number, arm in enumerate(shown)}
+    lines = ["at,a,time,clock,power"]
+    lines += [_line(s, processes[(s.session, s.process)] * rounds, numbers[s.arm]) for s in chosen]
     words = f"{len(chosen)} raw samples of {len(shown)} arms over {len(processes)} processes: time against each arm's median, SM clock and power."
-    title = "Every sample, in the order in which they were taken" if len(shown) == len(arms) else f"Samples of {len(shown)} of {len(arms)} arms"
+    title = "Samples in the order in which they were taken"
+    if every > 1:
+        title += f", one round in {every}"
+    if len(shown) < len(arms):
+        title += f", {len(shown)} of {len(arms)} arms"
     source = results.layout.samples(experiment.name).relative_to(results.folder).as_posix()
-    spec = raw.samples("\n".join(lines), [order * rounds for order in range(len(processes))], any(s.sm_clock_mhz for s in chosen), any(s.power_w for s in chosen))
-    return Figure(f"{experiment.name}-samples", title, words, source, spec)
+    starts = [order * rounds for order in processes.values()]
+    has = any(s.sm_clock_mhz for s in chosen), any(s.power_w for s in chosen)
+    return Figure(f"{experiment.name}-samples", title, words, source, raw.samples("\n".join(lines), arms_table, starts, rounds, *has))
 
 
 def _most_telling(results: Results, experiment: PlannedExperiment, arms: list[str]) -> list[str]:
@@ -284,9 +294,8 @@ def _most_telling(results: Results, experiment: PlannedExperiment, arms: list[st
     return [arm for arm in arms if arm in wanted]
 
 
-def _line(sample: Sample, at: float, process: int, deviation: float) -> str:
-    # Names hold no commas but those of a variant, so the cell is always quoted.
-    arm = '"' + sample.arm.replace('"', '""') + '"'
+def _line(sample: Sample, start: int, arm: int) -> str:
+    at = start + sample.round + (0.5 if sample.half == "mirror" else 0.0)
     clock = "" if sample.sm_clock_mhz is None else f"{sample.sm_clock_mhz:.0f}"
     power = "" if sample.power_w is None else f"{sample.power_w:.0f}"
-    return f"{at:g},{process},{sample.round},{arm},{sample.time_ms:.5g},{deviation:.5f},{clock},{power}"
+    return f"{at:g},{arm},{sample.time_ms:.5g},{clock},{power}"

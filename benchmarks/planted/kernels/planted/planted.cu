@@ -1,6 +1,7 @@
 // Work of a known amount: WORK x repeat trips of eight independent FFMAs a thread, and next to nothing else.
 //
-// Two levels of WORK compile to the same instructions but for the bound of the inner loop, so times stand in the ratio of the levels.
+// Two levels of WORK compile to the same instructions but for the bound of the inner loop. What a launch takes besides (its start and
+// end, the outer loop) does not depend on WORK, so time is a straight line in WORK.
 // Each chain is c = c / 2 + x, which converges to 2 x whatever it starts from, so the result does not depend on WORK.
 
 #ifndef WORK

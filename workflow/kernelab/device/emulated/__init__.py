@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from .counters import Counters, SiteCounters, WarpAccess
-from .emulate import Launch, Result, emulate
+from .emulate import Result, emulate
 from .errors import EmulationError, UnsupportedInstruction
 from .hazards import HAZARDS, KINDS, MEMORY_FAULTS, TIMEOUTS, Hazard, worst_status
+from .launch import Launch
 from .memory import GlobalMemory
 from .parser import Module, parse_ptx
 from .picture import bank_png, bank_svg, bank_text

@@ -91,7 +91,9 @@ def atomic_step(site: Site, operation: Operation, readers: Sequence[Reader], wri
             where = index[turn]
             before = words[where]
             old[turn] = before
-            words[where] = function(before, *(operand[turn] for operand in operands))
+            after = function(before, *(operand[turn] for operand in operands))
+            words[where] = after
+            m.run.progress += int((after != before).any())
         if write is not None:
             write(m, lanes, old[None])
 

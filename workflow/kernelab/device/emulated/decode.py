@@ -7,11 +7,23 @@ from typing import Any
 
 import numpy as np
 
-from . import compare, convert, decode_control, decode_memory, floating, fused, half, integer
+from . import (
+    carry,
+    compare,
+    convert,
+    decode_control,
+    decode_memory,
+    decode_param,
+    floating,
+    fused,
+    half,
+    integer,
+)
 from .alu import VIEW_FILES, Alu, Array
-from .decoded import CLOCKS, REGISTER_VIEWS, SYNC, Context, Decoded, Rows, Step, kinds, register_dtype
+from .alu_step import alu_step, same_files
+from .decoded import CARRY, CLOCKS, REGISTER_VIEWS, SYNC, Context, Decoded, Rows, Step, kinds, register_dtype
 from .errors import UnsupportedInstruction
-from .operands import LaunchValue, Source
+from .operands import Source
 from .parser import Function, Instruction, Module
 from .types import FILE_32, FILE_64, TYPES
 
@@ -43,7 +55,28 @@ def _find(opcode: str, parts: list[str]) -> Alu | None:
     return _known[opcode]
 
 
+def _carried(context: Context, instruction: Instruction, alu: Alu) -> Decoded:
+    """An instruction of a carry chain: the flag is one more operand."""
+    dest, *sources = instruction.operands
+    plain = Instruction(
+        instruction.opcode,
+        [
+            dest + ("|" + CARRY if len(alu.outputs) > 1 else ""),
+            *sources,
+            *([CARRY] if alu.inputs[-1] == "?" else []),
+        ],
+        None,
+        instruction.line,
+        instruction.source,
+    )
+    return _operation(context, plain, alu)
+
+
 def _arithmetic(context: Context, instruction: Instruction, parts: list[str]) -> Decoded:
+    if parts[0][-1] == "c" or "cc" in parts:
+        chain = carry.lookup(parts)
+        if chain is not None:
+            return _carried(context, instruction, chain)
     alu = _find(instruction.opcode, parts)
     if alu is None:
         raise UnsupportedInstruction(instruction.opcode, instruction.line)
@@ -63,44 +96,15 @@ def _operation(
         for name, view in zip(dest_text.split("|"), alu.outputs, strict=False)
     )
     sources = tuple(context.source(text, instruction) for text in source_texts)
-    _same_files(context, instruction, sources, alu.inputs)
-    _same_files(context, instruction, dests, alu.outputs)
+    same_files(context, instruction, sources, alu.inputs)
+    same_files(context, instruction, dests, alu.outputs)
     return Decoded(
         (instruction.opcode, kinds(sources), len(dests), tag),
         instruction,
         dests,
         sources,
-        make or (lambda batch, rows: _alu_step(batch, rows, alu)),
+        make or (lambda batch, rows: alu_step(batch, rows, alu)),
     )
-
-
-def _same_files(
-    context: Context, instruction: Instruction, operands: Sequence[Source], views: Sequence[str]
-) -> None:
-    for operand, view in zip(operands, views, strict=False):
-        if isinstance(operand, int) and context.files[operand] != VIEW_FILES[view]:
-            raise UnsupportedInstruction(instruction.opcode, instruction.line, "an operand has another width")
-
-
-def _alu_step(batch: Sequence[Decoded], rows: Rows, alu: Alu) -> Step:
-    readers = [rows.reader([d.sources[i] for d in batch], view) for i, view in enumerate(alu.inputs)]
-    writers = [rows.writer([d.dests[i] for d in batch], alu.outputs[i]) for i in range(len(batch[0].dests))]
-    function = alu.function
-    if len(writers) > 1:
-
-        def several(m: Any, lanes: Any) -> None:
-            for write, value in zip(writers, function(*(r(m, lanes) for r in readers)), strict=True):
-                write(m, lanes, value)
-
-        return several
-    write = writers[0]
-    if len(readers) == 1:
-        first = readers[0]
-        return lambda m, lanes: write(m, lanes, function(first(m, lanes)))
-    if len(readers) == 2:
-        first, second = readers
-        return lambda m, lanes: write(m, lanes, function(first(m, lanes), second(m, lanes)))
-    return lambda m, lanes: write(m, lanes, function(*(r(m, lanes) for r in readers)))
 
 
 def _identity(view: str) -> Alu:
@@ -128,7 +132,7 @@ def _copy(context: Context, instruction: Instruction, target: int, source: Sourc
         instruction,
         (target,),
         (source,),
-        lambda batch, rows: _alu_step(batch, rows, alu),
+        lambda batch, rows: alu_step(batch, rows, alu),
     )
 
 
@@ -174,7 +178,7 @@ def _pack(context: Context, instruction: Instruction) -> Decoded:
             instruction,
             dests,
             (wide,),
-            lambda batch, rows: _alu_step(batch, rows, alu),
+            lambda batch, rows: alu_step(batch, rows, alu),
         )
     names = context.vector(source)
     sources = tuple(context.source(n, instruction) for n in names)
@@ -197,7 +201,7 @@ def _pack(context: Context, instruction: Instruction) -> Decoded:
         instruction,
         (target,),
         sources,
-        lambda batch, rows: _alu_step(batch, rows, alu),
+        lambda batch, rows: alu_step(batch, rows, alu),
     )
 
 
@@ -221,7 +225,7 @@ def _cvt(context: Context, instruction: Instruction, parts: list[str]) -> Decode
         instruction,
         (target,),
         (source,),
-        lambda batch, rows: _alu_step(batch, rows, alu),
+        lambda batch, rows: alu_step(batch, rows, alu),
     )
 
 
@@ -278,7 +282,7 @@ def _cvta(context: Context, instruction: Instruction, parts: list[str]) -> Decod
         instruction,
         (target,),
         (source,),
-        lambda batch, rows: _alu_step(batch, rows, alu),
+        lambda batch, rows: alu_step(batch, rows, alu),
     )
 
 
@@ -295,74 +299,6 @@ def _isspacep(context: Context, instruction: Instruction, parts: list[str]) -> D
     return _operation(context, instruction, alu)
 
 
-def _ld(context: Context, instruction: Instruction, parts: list[str]) -> Decoded:
-    if "param" in parts or "param::entry" in parts:
-        return _ld_param(context, instruction, parts)
-    return decode_memory.load(context, instruction, parts)
-
-
-def _ld_param(context: Context, instruction: Instruction, parts: list[str]) -> Decoded:
-    names = context.vector(instruction.operands[0])
-    type_ = TYPES[parts[-1]]
-    dests = tuple(context.register(name, instruction, type_.file) for name in names)
-    sources: list[Source] = []
-    base = (
-        context.address(instruction.operands[1], instruction)[0]
-        if context.parameter_register(instruction.operands[1], instruction, type_.file) is None
-        else None
-    )
-    for i in range(len(names)):
-        if base is None:
-            register = context.parameter_register(
-                instruction.operands[1], instruction, type_.file, i * type_.size
-            )
-            assert register is not None
-            sources.append(register)
-        else:
-            assert isinstance(base, LaunchValue)
-            sources.append(LaunchValue(f"param:{type_.name}", base.name, base.offset + i * type_.size))
-    file = context.files[dests[0]]
-    view = REGISTER_VIEWS[file]
-    if base is None and file != type_.file:
-        raise UnsupportedInstruction(instruction.opcode, instruction.line, "an operand has another width")
-    alu = Alu((view,) * len(names), (view,) * len(names), lambda *x: x if len(x) > 1 else x[0])
-    return Decoded(
-        ("ld.param", file, kinds(sources), len(names)),
-        instruction,
-        dests,
-        tuple(sources),
-        lambda batch, rows: _alu_step(batch, rows, alu),
-    )
-
-
-def _st(context: Context, instruction: Instruction, parts: list[str]) -> Decoded:
-    if "param" not in parts and "param::func" not in parts:
-        return decode_memory.store(context, instruction, parts)
-    type_ = TYPES[parts[-1]]
-    names = context.vector(instruction.operands[1])
-    dests = []
-    for i in range(len(names)):
-        register = context.parameter_register(
-            instruction.operands[0], instruction, type_.file, i * type_.size
-        )
-        if register is None:
-            raise UnsupportedInstruction(
-                instruction.opcode, instruction.line, "kernel parameters are read-only"
-            )
-        dests.append(register)
-    sources = tuple(context.source(name, instruction) for name in names)
-    view = REGISTER_VIEWS[type_.file]
-    _same_files(context, instruction, sources, (view,) * len(sources))
-    alu = Alu((view,) * len(names), (view,) * len(names), lambda *x: x if len(x) > 1 else x[0])
-    return Decoded(
-        ("st.param", type_.file, kinds(sources), len(names)),
-        instruction,
-        tuple(dests),
-        sources,
-        lambda batch, rows: _alu_step(batch, rows, alu),
-    )
-
-
 def _nothing(context: Context, instruction: Instruction, parts: list[str]) -> Decoded:
     """Hints that change no value: prefetch, nanosleep, pmevent and the like."""
     return Decoded(("nothing",), instruction, (), (), lambda batch, rows: lambda m, lanes: None)
@@ -375,9 +311,9 @@ _HANDLERS: dict[str, Callable[[Context, Instruction, list[str]], Decoded]] = {
     "lop3": _lop3,
     "cvta": _cvta,
     "isspacep": _isspacep,
-    "ld": _ld,
-    "ldu": _ld,
-    "st": _st,
+    "ld": decode_param.load,
+    "ldu": decode_param.load,
+    "st": decode_param.store,
     "prefetch": _nothing,
     "prefetchu": _nothing,
     "nanosleep": _nothing,

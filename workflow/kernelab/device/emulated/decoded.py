@@ -60,6 +60,7 @@ SPECIAL = {
         for axis in _AXES
     },
 }
+CARRY = "%CC"  # the flag that add.cc and its kin pass on
 CLOCKS = ("%clock", "%clock_hi", "%clock64", "%globaltimer", "%globaltimer_lo", "%globaltimer_hi")
 
 # How an instruction is ordered against the memory operations of its segment.
@@ -176,7 +177,7 @@ class Context:
         self._sources: dict[str, Source] = {}
         self._virtual: dict[tuple[str, int], int] = {}
         self.kernel_parameters = {p.name: p for p in function.parameters}
-        for name, kind in function.registers.items():
+        for name, kind in {CARRY: "pred", **function.registers}.items():
             if kind in TYPES:
                 self._sources[name] = len(self.files)
                 self.files.append(TYPES[kind].file)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,9 +10,9 @@ from numpy.typing import NDArray
 
 from .access import Pattern, Site
 from .counters import COLUMNS, Counters, SiteCounters, WarpAccess
-from .errors import EmulationError
 from .happens_before import ClockRaces
 from .hazards import Hazard, HazardLog, worst_status
+from .launch import Launch, argument_bytes, check_launch, place_symbols
 from .machine import Machine
 from .memory import PARAMETER_WINDOW, GlobalMemory
 from .operands import LaunchValue
@@ -23,20 +22,6 @@ from .races import IntervalRaces
 
 REGISTER_BUDGET = 6 << 20  # bytes of registers in flight: about what the caches hold
 _MOST_LANES, _FEWEST_LANES = 16384, 512
-
-
-@dataclass(slots=True)
-class Launch:
-    """One launch: `grid` and `block` as (x, y, z), arguments in the order of the entry's parameters.
-
-    Arguments are numbers, device addresses from GlobalMemory.allocate, or bytes for structures.
-    """
-
-    entry: str
-    grid: tuple[int, int, int]
-    block: tuple[int, int, int]
-    arguments: Sequence[Any] = ()
-    dynamic_shared: int = 0
 
 
 @dataclass(slots=True)
@@ -72,7 +57,7 @@ def emulate(
     count: bool = True,
     detect_races: bool = True,
     order_seed: int = 0,
-    instruction_limit: int = 20_000_000,
+    instruction_limit: int = 5_000_000,
     multiprocessors: int = 28,
 ) -> Result:
     """Run one launch to its end and report what it did.
@@ -123,9 +108,10 @@ class Run:
         self._worst: dict[tuple[int, int], WarpAccess] = {}
         self._segment_warps = [0] * len(program.segments)
         self.several = False
-        _check(module, program, launch)
-        self._arguments = _argument_bytes(program, launch)
-        self._symbols = _place_symbols(module, memory)
+        self.progress = 0  # grows whenever memory that others may wait for changes
+        check_launch(module, program, launch)
+        self._arguments = argument_bytes(program, launch)
+        self._symbols = place_symbols(module, memory)
         detector: Any = _NoRaces()
         if detect_races:
             detector = (
@@ -335,66 +321,3 @@ class Run:
         advice = [text if n == 1 else f"{text} ({n} times)" for text, n in self.hazards.advice.items()]
         worst = sorted(self._worst.values(), key=lambda access: (access.ptx_line, access.space))
         return Result(list(self.hazards.found.values()), counters, advice, sum(counters.mix.values()), worst)
-
-
-def _check(module: Module, program: Program, launch: Launch) -> None:
-    function = module.functions[program.name]
-    threads = launch.block[0] * launch.block[1] * launch.block[2]
-    if min(*launch.grid, *launch.block) < 1 or threads > 1024:
-        raise EmulationError(
-            f"{program.name}: a grid of {launch.grid} and a block of {launch.block} cannot be launched"
-        )
-    if function.maxntid is not None and threads > int(np.prod(function.maxntid)):
-        raise EmulationError(
-            f"{program.name}: {threads} threads per block, but its launch bounds allow {int(np.prod(function.maxntid))}"
-        )
-    if function.reqntid is not None and tuple(launch.block) != (*function.reqntid, 1, 1)[:3]:
-        raise EmulationError(
-            f"{program.name}: a block of {launch.block}, but the kernel requires {function.reqntid}"
-        )
-    if len(launch.arguments) != len(program.parameters):
-        raise EmulationError(
-            f"{program.name}: {len(launch.arguments)} arguments for {len(program.parameters)} parameters"
-        )
-
-
-def _argument_bytes(program: Program, launch: Launch) -> bytes:
-    data = bytearray(program.parameter_bytes)
-    for (start, parameter), value in zip(program.parameters.values(), launch.arguments, strict=True):
-        if isinstance(value, (bytes, bytearray)):
-            raw = bytes(value)
-        elif parameter.type in ("f32", "f64", "f16"):
-            raw = np.array(
-                value, {"f32": np.float32, "f64": np.float64, "f16": np.float16}[parameter.type]
-            ).tobytes()
-        elif isinstance(value, (float, np.floating)):
-            raw = np.array(value, np.float32 if parameter.size == 4 else np.float64).tobytes()
-        else:
-            raw = (int(value) & (1 << 8 * parameter.size) - 1).to_bytes(parameter.size, "little")
-        if len(raw) != parameter.size:
-            raise EmulationError(
-                f"{program.name}: {len(raw)} bytes for parameter {parameter.name} of {parameter.size}"
-            )
-        data[start : start + parameter.size] = raw
-    return bytes(data)
-
-
-def _place_symbols(module: Module, memory: GlobalMemory) -> dict[str, int]:
-    """Allocate the module's .global and .const variables at their first launch; they keep their values after it."""
-    symbols = {}
-    for variable in module.variables.values():
-        if variable.space not in ("global", "const"):
-            continue
-        name = f"variable {variable.name}"
-        if name not in memory.names:
-            initial = variable.initial or bytes(variable.size)
-            memory.allocate(
-                name, np.frombuffer(initial or b"\0", np.uint8), writable=variable.space == "global"
-            )
-        symbols[variable.name] = memory.address(name)
-    for variable in module.variables.values():
-        for offset, text in variable.relocations:
-            target, _, plus = text.partition("+")
-            number = (symbols[target] + int(plus or "0", 0)).to_bytes(8, "little")
-            memory.patch(f"variable {variable.name}", offset, number)
-    return symbols

@@ -21,6 +21,7 @@ from .special import special_register
 from .types import FILE_DTYPES
 
 _PATIENCE = 20_000  # segments in a row before a group that waits behind a loop gets its turn
+_POLLS_IN_VAIN = 50_000  # polls while nothing at all changed: the wait will never end
 _POLLING_PATIENCE = 12  # the same, when the running group polls memory
 
 Lanes = NDArray[np.int64] | None
@@ -43,6 +44,8 @@ class Machine:
         self.live = self.thread_of < threads
         self.live_in_block = np.full(len(blocks), threads, np.int64)
         self.executed = 0
+        self.vain = 0  # polls since anything changed
+        self._seen_progress = 0
         self.written_patterns: set[int] = set()
         self.asynchronous = AsyncCopies(self.lanes)
         self.mbarriers = MBarriers()
@@ -156,14 +159,19 @@ class Machine:
             while True:
                 segment = self.segments[current]
                 self.executed += segment.count
-                if self.executed > self.run.instruction_limit:
+                if self.executed > self.run.instruction_limit or self.vain > _POLLS_IN_VAIN:
                     self._time_out(segment, lanes)
                     return True
                 for step in segment.steps:
                     step(self, lanes)
                 self.run.tally(self, segment, lanes)
                 streak += 1
-                polls = 0 if segment.stores else polls + segment.polls
+                if segment.stores:
+                    polls = 0
+                    self.run.progress += 1
+                elif segment.polls:
+                    polls += 1
+                    self._count_vain()
                 follow = self._finish(segment, lanes)
                 if follow is None:
                     break
@@ -185,6 +193,12 @@ class Machine:
                 return False
         self.finished = True
         return True
+
+    def _count_vain(self) -> None:
+        if self.run.progress != self._seen_progress:
+            self._seen_progress = self.run.progress
+            self.vain = 0
+        self.vain += 1
 
     def _push_whole(self, segment: int, lanes: Lanes) -> None:
         self.runnable.setdefault(segment, []).append(self._everyone(lanes))
@@ -290,16 +304,13 @@ class Machine:
             members = next(
                 s.end.instruction for s in self.segments[segment.number :] + self.segments if s.end
             )
+        why = (
+            f"waits for memory that nothing changes any more ({self.vain:,} polls)"
+            if self.vain > _POLLS_IN_VAIN
+            else f"still runs after {self.executed:,} instructions: it may never end (instruction_limit raises the bound)"
+        )
         self.run.report(
-            "timeout",
-            members,
-            self,
-            (int(everyone[0]),),
-            f"block still runs after {self.run.instruction_limit:,} instructions: it may never end "
-            "(instruction_limit raises the bound)",
-            None,
-            None,
-            len(everyone),
+            "timeout", members, self, (int(everyone[0]),), f"the block {why}", None, None, len(everyone)
         )
         self.runnable.clear()
         self.barriers.clear()

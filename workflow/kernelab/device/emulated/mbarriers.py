@@ -101,6 +101,7 @@ class MBarriers:
         barrier = self.find(m, instruction, where, lanes)
         if barrier is None:
             return
+        m.run.progress += 1
         m.run.races.mbarrier_arrive(m, where, lanes)
         barrier.bytes += extra_bytes * len(lanes)
         for _ in range(len(lanes)):

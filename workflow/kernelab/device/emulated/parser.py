@@ -69,7 +69,7 @@ _LOC = re.compile(r"\.loc\s+(\d+)\s+(\d+)[^\n]*")
 _LABEL = re.compile(r"([$\w]+)\s*:(?!:)\s*")
 _FILE = re.compile(r'\.file\s+(\d+)\s+"((?:[^"\\]|\\.)*)"')
 _GUARD = re.compile(r"@(!?)\s*([%$\w]+)\s+")
-_REG = re.compile(r"\.reg\s+\.(\w+)\s+(.*)", re.S)
+_REG = re.compile(r"\.reg\s*\.(\w+)\s+(.*)", re.S)
 _COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.S)
 _VARIABLE = re.compile(
     r"\.(?P<space>shared|global|const|local|param)\s+(?:\.align\s+(?P<align>\d+)\s+)?"

@@ -62,10 +62,11 @@ def repair_halfway(total: Array, x: Array, y: Array, z: Array) -> None:
 
 
 def fused_multiply_add_64(x: Array, y: Array, z: Array) -> Array:
-    """float64 x * y + z, rounded once but for rare ties in the sum of the two error terms."""
+    """float64 x * y + z with one rounding (Boldo and Melquiond, 2008), where nothing over- or underflows."""
     product, low = two_product(x, y)
-    total, rest = two_sum(product, z)
-    exact = total + (rest + low)
+    head, head_rest = two_sum(z, low)
+    total, total_rest = two_sum(product, head)
+    exact = total + to_odd(*two_sum(head_rest, total_rest))
     return np.where(np.isfinite(exact), exact, x * y + z)
 
 

@@ -106,7 +106,9 @@ def tensor_map(
     if strides is None:
         strides = [element * int(np.prod(shape[axis + 1 :])) for axis in range(rank - 1)]
     if not 1 <= rank == len(box) <= 5 or len(strides) != rank - 1 or swizzle not in (0, 32, 64, 128):
-        raise EmulationError(f"no tensor map has shape {tuple(shape)}, box {tuple(box)} and swizzle {swizzle}")
+        raise EmulationError(
+            f"no tensor map has shape {tuple(shape)}, box {tuple(box)} and swizzle {swizzle}"
+        )
     if address % 16 or any(stride % 16 for stride in strides) or max(box) > 256 or box[-1] * element % 16:
         raise EmulationError(
             f"a tensor map needs an address, strides and box rows of 16-byte multiples and a box of 256 at most "

@@ -11,6 +11,7 @@ from kernelab.report.charts.theme import VERDICT_COLOUR, Spec, Values, colour, d
 
 LARGE_EFFECT = math.log(1.35)
 """Above this the ratio is drawn on a log axis, where a gain and the like loss are as long."""
+SIGNED = {"labelExpr": "datum.value == 0 ? '0%' : format(datum.value, '+.2~%')"}
 
 
 def forest(rows: Values, margin: float) -> Spec:
@@ -23,13 +24,13 @@ def forest(rows: Values, margin: float) -> Spec:
     verdicts = list(dict.fromkeys(str(row["verdict"]) for row in rows))
     wide = max(abs(math.log(float(row[end]))) for row in rows for end in ("low", "high")) > LARGE_EFFECT
     scale = alt.Scale(type="log", nice=False, padding=12) if wide else alt.Scale(zero=False, padding=12)
-    form = ".3~g" if wide else ".2~%"
+    form = ".3~g"
     reach = max(max(abs(float(row[end]) - 1.0) for row in rows for end in ("low", "high")), margin)
     values = [{**row, "change": float(row["ratio"]) - 1.0} for row in rows]
 
     def at(field: str) -> alt.X:
         title = "time of the arm / time of the base (log scale)" if wide else "change of time, arm against base"
-        axis = alt.Axis(title=title, format=form if wide else "+.2~%", tickCount=6, grid=True)
+        axis = alt.Axis(title=title, tickCount=6, grid=True, **({"format": form} if wide else SIGNED))
         return alt.X(f"{field}:Q", scale=scale, axis=axis)
 
     if not wide:
@@ -110,7 +111,7 @@ def interaction(rows: Values, levels: Sequence[str]) -> Spec:
     shade = alt.Color("line:N", sort=None, legend=alt.Legend(title=None, columns=1))
     dash = alt.StrokeDash("line:N", sort=None, legend=None)
     tips = ["line:N", "level:N", alt.Tooltip("ratio:Q", format="+.2%", title="time against its base level")]
-    y = alt.Y("ratio:Q", axis=alt.Axis(title="time against the line's own base level", format="+.2~%"), scale=alt.Scale(zero=True))
+    y = alt.Y("ratio:Q", axis=alt.Axis(title="time against the line's own base level", **SIGNED), scale=alt.Scale(zero=True))
     lines = chart.mark_line(point=alt.OverlayMarkDef(filled=True, size=70), strokeWidth=2).encode(
         x=x, y=y, color=shade, strokeDash=dash, tooltip=tips
     )

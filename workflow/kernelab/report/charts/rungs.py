@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import altair as alt
 
-from kernelab.report.charts.theme import SERIES, Spec, Values, colour, data, finish
+from kernelab.report.charts.theme import SERIES, Spec, Values, colour, data, finish, room_for_labels
 
 ROW = 24
 MOST_REASONS = 7
@@ -26,12 +26,16 @@ def speed(rows: Values, published: Values, unit: str) -> Spec:
         unit: title of the axis.
     """
     highest = max([float(row["share"]) for row in (*rows, *published)], default=100.0)
-    x = alt.X("share:Q", title=unit, scale=alt.Scale(domain=[0, max(100.0, highest) * 1.16]))
+    x = alt.X("share:Q", title=unit, scale=alt.Scale(domain=[0, max(100.0, highest) * 1.02]))
     chart = alt.Chart(data(rows))
     bars = chart.mark_bar(color=colour("series-1"), height=alt.RelativeBandSize(0.62)).encode(
         x=x, y=_names(), tooltip=[alt.Tooltip("kernel:N", title="rung"), alt.Tooltip("share:Q", format=".1f", title=unit), alt.Tooltip("text:N", title="speed")]
     )
-    text = chart.mark_text(align="left", dx=5).encode(x=x, y=_names(), text="text:N")
+    behind = {str(row["kernel"]): float(row["share"]) for row in rows}
+    for mark in published:
+        behind[str(mark["kernel"])] = max(behind.get(str(mark["kernel"]), 0.0), float(mark["share"]))
+    ends = alt.Chart(data([{**row, "share": behind[str(row["kernel"])]} for row in rows]))
+    text = ends.mark_text(align="left", dx=9).encode(x=x, y=_names(), text="text:N")
     full = alt.Chart(data([{"at": 100}])).mark_rule(color=colour("muted"), strokeDash=[4, 3]).encode(x="at:Q")
     layers = [bars, full, text]
     if published:
@@ -48,7 +52,7 @@ def speed(rows: Values, published: Values, unit: str) -> Spec:
                 tooltip=[alt.Tooltip("kernel:N", title="rung"), alt.Tooltip("share:Q", title="published, %"), "source:N"],
             ),
         )
-    return finish(alt.layer(*layers), ROW * len(rows))
+    return room_for_labels(finish(alt.layer(*layers), ROW * len(rows)), 84)
 
 
 def roofline(points: Values, roof: Values, ridge: float) -> Spec:
@@ -128,4 +132,4 @@ def static(rows: Values, unit: str) -> Spec:
     x = alt.X("value:Q", title=unit)
     bars = chart.mark_bar(color=colour("series-7"), height=alt.RelativeBandSize(0.62)).encode(x=x, y=_names(), tooltip=["kernel:N", alt.Tooltip("value:Q", format=".4~g", title=unit)])
     text = chart.mark_text(align="left", dx=5).encode(x=x, y=_names(), text="text:N")
-    return finish(alt.layer(bars, text), ROW * len(rows))
+    return room_for_labels(finish(alt.layer(bars, text), ROW * len(rows)), 44)

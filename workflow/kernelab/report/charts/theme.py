@@ -81,6 +81,11 @@ def finish(chart: Any, height: int | None = None) -> Spec:
     return spec
 
 
+def room_for_labels(spec: Spec, pixels: int) -> Spec:
+    """The same chart with room on its right for text that stands behind the longest bar."""
+    return {**spec, "padding": {"left": 5, "right": pixels, "top": 5, "bottom": 5}}
+
+
 def printable(spec: Spec, width: int) -> Spec:
     """A specification that stands alone: light colours in place of custom properties, and a width in pixels."""
     solved = _solved(spec)
@@ -107,6 +112,7 @@ CONFIG: Spec = {
     # The figure around a chart carries its description; marks would read their coordinates out one by one.
     "aria": False,
     "view": {"stroke": None},
+    "axisX": {"titleAnchor": "end"},
     "axis": {
         "labelColor": colour("muted"),
         "titleColor": colour("ink"),
@@ -123,7 +129,7 @@ CONFIG: Spec = {
         "titleColor": colour("muted"),
         "titleFontWeight": "normal",
         "orient": "bottom",
-        "columns": 3,
+        "columns": 4,
         "labelLimit": 240,
         "labelFontSize": 12,
     },

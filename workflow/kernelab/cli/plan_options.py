@@ -1,0 +1,36 @@
+"""Which plan a subcommand works on: config.yaml in the working directory, with what is laid over it."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+from pathlib import Path
+
+from kernelab.device.identify import identify
+from kernelab.errors import UserError
+from kernelab.plan.arms import Plan
+from kernelab.plan.load import CONFIG_FILES, OVERRIDES, load_plan
+
+
+def add_plan_options(parser: argparse.ArgumentParser) -> None:
+    """--override and --configfile; their defaults come from the environment that Snakemake's rules set."""
+    overrides = os.environ.get(OVERRIDES, "{}")
+    files = [Path(name) for name in os.environ.get(CONFIG_FILES, "").split(os.pathsep) if name]
+    parser.add_argument("--override", default=overrides, metavar="JSON", help="settings laid over config.yaml")
+    parser.add_argument(
+        "--configfile", type=Path, action="append", default=files, metavar="FILE", help="a file laid over config.yaml"
+    )
+
+
+def read_plan(arguments: argparse.Namespace) -> Plan:
+    """The plan that the options above mean.
+
+    Raises:
+        UserError: one line for each fault in the files or the override.
+    """
+    try:
+        overrides = json.loads(arguments.override)
+    except ValueError as error:
+        raise UserError(f'--override: not JSON ({error}); write it as {{"arch": "sm_80"}}') from None
+    return load_plan(Path(), identify, overrides, arguments.configfile)

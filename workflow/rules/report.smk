@@ -1,0 +1,24 @@
+# The page: every table, chart and diff in one file that needs no network.
+
+
+rule report:
+    input:
+        table=rules.table.output,
+        comparisons=rules.comparisons.output,
+        claims=rules.claims.output,
+        records=pipeline.compares(pipeline.layout.comparisons),
+    output:
+        report(
+            pipeline.layout.report,
+            caption="../captions/report.rst",
+            category="Report",
+            labels={"what": "every answer, chart and diff"},
+        ),
+    params:
+        digest=pipeline.digests.plan,
+    log:
+        "results/logs/report.log",
+    conda:
+        "../../envs/kernelab.yaml"
+    shell:
+        "python -m kernelab report --out {output:q} 2>&1 | tee {log:q}"
