@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import yaml
 
 if TYPE_CHECKING:
-    from conftest import Project
+    from workflow_project import Project
 
 
 def comparisons(project: Project) -> list[dict[str, str]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from conftest import Project
+from workflow_project import Project
 
 
 @pytest.mark.parametrize(

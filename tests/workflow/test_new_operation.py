@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 
-from conftest import Project
+from workflow_project import Project
 
 CATALOGUE = """\
 operation:

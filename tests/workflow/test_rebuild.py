@@ -10,7 +10,7 @@ import sys
 import time
 
 import pytest
-from conftest import Job, Project
+from workflow_project import Job, Project
 
 TABLE: Job = ("table", "")
 PLAN: Job = ("plan", "")

@@ -21,7 +21,7 @@ rule comparisons:
         plan=rules.plan.output.json,
         records=lambda w: pipeline.compares(pipeline.layout.comparisons),
     output:
-        pipeline.layout.comparisons,
+        report(pipeline.layout.comparisons, caption="../captions/comparisons.rst", category="Tables"),
     log:
         "results/logs/comparisons.log",
     conda:
@@ -37,7 +37,7 @@ rule claims:
         plan=rules.plan.output.json,
         records=lambda w: pipeline.compares(pipeline.layout.claims),
     output:
-        pipeline.layout.claims,
+        report(pipeline.layout.claims, caption="../captions/claims.rst", category="Tables"),
     log:
         "results/logs/claims.log",
     conda:

@@ -6,7 +6,7 @@ rule report:
         table=rules.table.output,
         comparisons=rules.comparisons.output,
         claims=rules.claims.output,
-        records=pipeline.compares(pipeline.layout.comparisons),
+        records=lambda w: pipeline.compares(pipeline.layout.report),
     output:
         report(
             pipeline.layout.report,

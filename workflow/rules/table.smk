@@ -12,7 +12,7 @@ rule table:
         timings=pipeline.timings(),
         profiles=pipeline.profiles(),
     output:
-        pipeline.layout.table,
+        report(pipeline.layout.table, caption="../captions/table.rst", category="Tables"),
     log:
         "results/logs/table.log",
     conda:

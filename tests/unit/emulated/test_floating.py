@@ -224,3 +224,14 @@ def test_narrow_formats(operands):
     brain = evaluate("cvt.rn.bf16.f32 %d, %s0", (x,), np.uint16)
     wide = (brain.astype(np.uint32) << 16).view(np.float32).astype(np.float64)
     assert (np.abs(wide - x) <= np.abs(x) * 2.0**-8 + 1e-38).all()
+
+
+@pytest.mark.parametrize(
+    "instruction", ["fma.rn.f32 %d, %s0, %s1, %s0", "add.f32 %d, %s0, %s1", "mul.rz.f32 %d, %s1, %s0"]
+)
+def test_nan_results_are_canonical(instruction):
+    """A NaN that arithmetic gives is 0x7fffffff, whatever NaN went in; so poison that was computed with shows."""
+    poison = np.full(3, 0xFFFFFFFF, np.uint32).view(np.float32)
+    got = evaluate(instruction, (poison, np.ones(3, np.float32)), np.uint32)
+    assert got.tolist() == [0x7FFFFFFF] * 3
+    assert evaluate("mov.b32 %d, %s0", (poison,), np.uint32).tolist() == [0xFFFFFFFF] * 3

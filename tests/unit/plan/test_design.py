@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from conftest import CONFIG, Project
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from plan_project import CONFIG, Project
 
 from kernelab.errors import UserError
 from kernelab.plan.arms import Arm, Comparison, Plan, variant_name

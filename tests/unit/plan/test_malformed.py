@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from conftest import CATALOGUE, CONFIG, Project
+from plan_project import CATALOGUE, CONFIG, Project
 
 from kernelab.errors import UserError
 

@@ -43,6 +43,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
+    from kernelab.cli import figure as figure_command
     from kernelab.cli import steps
 
     parser = argparse.ArgumentParser(prog="kernelab", description="Controlled comparison of CUDA kernels.")
@@ -107,6 +108,13 @@ def _parser() -> argparse.ArgumentParser:
 
     for tool in COMMANDS:
         tool.add_arguments(command(tool.name, tool.run, tool.about))
+
+    figure_command.add_report_arguments(
+        command("report", figure_command.run_report, "write everything into one page: report.html")
+    )
+    figure_command.add_arguments(
+        command("figure", figure_command.run, "draw one chart of the report as svg, png or pdf")
+    )
 
     doctor = command("doctor", steps.doctor, "what this machine can do, and how to mend what it cannot")
     doctor.add_argument("--format", choices=("table", "json"), default="table")

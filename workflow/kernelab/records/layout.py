@@ -71,3 +71,7 @@ class Layout:
     @property
     def table(self) -> Path:
         return self.results / "table.csv"
+
+    @property
+    def report(self) -> Path:
+        return self.results / "report.html"

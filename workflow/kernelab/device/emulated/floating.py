@@ -133,6 +133,9 @@ def _decorated(function: Callable, parts: list[str], single: bool) -> Callable:
     if "ftz" in parts and single:
         plain = result
         result = lambda *operands: flushed(plain(*(flushed(v) for v in operands)))  # noqa: E731
+    if single and parts[0] not in ("abs", "neg", "copysign", "fma", "mad"):
+        rounded = result
+        result = lambda *operands: rounding.canonical(rounded(*operands))  # noqa: E731
     if "sat" in parts:
         inner = result
         result = lambda *operands: np.nan_to_num(np.clip(inner(*operands), 0, 1))  # noqa: E731

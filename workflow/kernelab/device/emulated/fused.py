@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from .decoded import Decoded, Rows, Step
 from .operands import Source
-from .rounding import _HALFWAY, _HALFWAY_MASK, fused_multiply_add, repair_halfway
+from .rounding import _HALFWAY, _HALFWAY_MASK, CANONICAL_NAN, canonical, fused_multiply_add, repair_halfway
 
 _CHUNK = 1 << 16  # elements worked on at a time: float64 scratch that stays in the second-level cache
 
@@ -49,12 +49,12 @@ def make_fma(batch: Sequence[Decoded], rows: Rows) -> Step:
             return
         width = m.lanes
         height = max(1, min(count, _CHUNK // width))
-        wide, whole, narrow = m.scratch(height)
+        wide, whole, narrow, signs = m.scratch(height)
         registers = m.views["f4"]
         for start in range(0, count, height):
             stop = min(count, start + height)
             size = stop - start
-            total, bits = wide[:size], whole[:size]
+            total, bits, flags = wide[:size], whole[:size], signs[:size]
             x, y, z = (o.chunk(m, start, stop, narrow[i, :size]) for i, o in enumerate(operands))
             np.multiply(x, y, out=total, dtype=np.float64)
             np.add(total, z, out=total)
@@ -62,8 +62,12 @@ def make_fma(batch: Sequence[Decoded], rows: Rows) -> Step:
             if (bits == _HALFWAY).any():
                 repair_halfway(total, x, y, z)
             if consecutive:
-                registers[target[0] + start : target[0] + stop] = total
+                result = registers[target[0] + start : target[0] + stop]
+                result[...] = total
+                np.isnan(result, out=flags)
+                if flags.any():
+                    result[flags] = CANONICAL_NAN
             else:
-                registers[target[start:stop]] = total
+                registers[target[start:stop]] = canonical(total.astype(np.float32))
 
     return step

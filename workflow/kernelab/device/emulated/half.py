@@ -11,6 +11,8 @@ from .compare import _comparison
 from .floating import _ieee_max, _ieee_min
 from .types import TYPES
 
+_CANONICAL_NAN = np.array(0x7FFF, np.uint16).view(np.float16)[()]
+
 
 def bf16_to_f32(bits: Array) -> Array:
     """bfloat16 bits (uint16) as float32."""
@@ -76,7 +78,12 @@ def _decorated(function: Callable, parts: list[str]) -> Callable:
 
 def _f16(function: Callable) -> Callable:
     """Evaluate in float64, where half products and sums are exact in all but extreme cases, then round."""
-    return lambda *v: function(*(x.astype(np.float64) for x in v)).astype(np.float16)
+
+    def run(*v: Array) -> Array:
+        result = function(*(x.astype(np.float64) for x in v)).astype(np.float16)
+        return np.where(np.isnan(result), _CANONICAL_NAN, result)
+
+    return run
 
 
 def _bf16(function: Callable) -> Callable:

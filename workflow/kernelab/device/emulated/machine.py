@@ -58,7 +58,7 @@ class Machine:
             "shared": self.block_of * self._spaces["shared"].stride,
             "local": lane * self._spaces["local"].stride,
         }
-        self._scratch: tuple[NDArray, NDArray, NDArray] | None = None
+        self._scratch: tuple[NDArray, NDArray, NDArray, NDArray] | None = None
         self.race_state: Any = None
         self._start = None if threads == self.padded else np.flatnonzero(self.live)
         self.finished = False
@@ -107,11 +107,16 @@ class Machine:
         """Byte offset of each lane's block (shared) or thread (local) in the storage."""
         return self._offsets[name]
 
-    def scratch(self, rows: int) -> tuple[NDArray, NDArray, NDArray]:
-        """Work arrays of (rows, lanes): float64, int64, and three of float32."""
+    def scratch(self, rows: int) -> tuple[NDArray, NDArray, NDArray, NDArray]:
+        """Work arrays of (rows, lanes): float64, int64, three of float32, and Booleans."""
         if self._scratch is None or self._scratch[0].shape[0] < rows:
             shape = (rows, self.lanes)
-            self._scratch = (np.empty(shape), np.empty(shape, np.int64), np.empty((3, *shape), np.float32))
+            self._scratch = (
+                np.empty(shape),
+                np.empty(shape, np.int64),
+                np.empty((3, *shape), np.float32),
+                np.empty(shape, np.bool_),
+            )
         return self._scratch
 
     def ticks(self) -> int:

@@ -13,6 +13,19 @@ _HALFWAY = np.int64(0x10000000)
 _SPLITTER = 134217729.0  # 2^27 + 1, Veltkamp's constant for float64
 
 
+CANONICAL_NAN = np.array(0x7FFFFFFF, np.uint32).view(np.float32)[
+    ()
+]  # of every f32 instruction that gives NaN
+
+
+def canonical(x: Array) -> Array:
+    """float32 results with every NaN made the hardware's one."""
+    nan = np.isnan(x)
+    if nan.any():
+        return np.where(nan, CANONICAL_NAN, x)
+    return x
+
+
 def two_sum(a: Array, b: Array) -> Array:
     """Knuth's TwoSum: the rounded sum and its exact error."""
     s = a + b
@@ -46,7 +59,7 @@ def fused_multiply_add(x: Array, y: Array, z: Array) -> Array:
     total = np.multiply(x, y, dtype=np.float64)
     np.add(total, z, out=total)
     repair_halfway(total, x, y, z)
-    return total.astype(np.float32)
+    return canonical(total.astype(np.float32))
 
 
 def repair_halfway(total: Array, x: Array, y: Array, z: Array) -> None:
