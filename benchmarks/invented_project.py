@@ -5,7 +5,10 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(2)> \"quoted\" 'single' & {{ 7*7 }} \u202eé世\U0001f600 ${x} </style>"
+HOSTILE = (
+    "<script>alert(1)</script><img src=x onerror=alert(2)> "
+    "\"quoted\" 'single' & {{ 7*7 }} \u202eé世\U0001f600 ${x} </style>"
+)
 LONG = "an endless question " + "x" * 400
 KERNELS = ("01_first", "02_second", "03_third")
 
@@ -32,7 +35,7 @@ KERNEL = """\
     parameters:
       UNROLL: {type: int, default: 1, levels: [1, 2, 4], about: elements of a thread}
       WIDE: {type: choice, default: narrow, levels: {narrow: 0, wide: 1}, about: width}
-      TUNE: {type: int, default: 0, levels: [0], about: any number}
+      TUNE: {type: int, default: 0, levels: TUNES, about: any number}
     launches: [{entry: scale, grid: "ceil_div(n, 64)", block: 64}]
 """
 CONFIG = """\
@@ -59,19 +62,21 @@ figures:
 """
 
 
-def write_project(root: Path, config: str = CONFIG, kernels: tuple[str, ...] = KERNELS) -> None:
-    """Write config.yaml and kernels/ into a folder."""
+def write_project(root: Path, config: str = CONFIG, tunes: int = 1) -> None:
+    """Write config.yaml and kernels/ into a folder. `tunes`: levels of the parameter TUNE."""
     folder = root / "kernels" / "scale"
     folder.mkdir(parents=True)
     texts = {"HOSTILE": json.dumps(HOSTILE, ensure_ascii=False), "LONG": json.dumps(LONG)}
     for word, text in texts.items():
         config = config.replace(word, text)
     (root / "config.yaml").write_text(config, encoding="utf-8")
+    ideas = dict.fromkeys(KERNELS, "another") | {KERNELS[0]: texts["HOSTILE"]}
+    kernel = KERNEL.replace("TUNES", str(list(range(tunes))))
     catalogue = CATALOGUE + "".join(
-        KERNEL.replace("NAME", name).replace("IDEA", texts["HOSTILE"] if name == kernels[0] else "another") for name in kernels
+        kernel.replace("NAME", name).replace("IDEA", ideas[name]) for name in KERNELS
     )
     (folder / "kernels.yaml").write_text(catalogue, encoding="utf-8")
     (folder / "operation.py").write_text("def reference(problem, arrays):\n    return {}\n")
     (folder / "published.yaml").write_text(PUBLISHED)
-    for name in kernels:
+    for name in KERNELS:
         (folder / f"{name}.cu").write_text(f"int {name[3:]} = UNROLL + WIDE + TUNE;\n")

@@ -46,11 +46,21 @@ from kernelab.timing.groups import form_groups
 from kernelab.timing.job import BuiltArm
 from kernelab.timing.samples import Sample, write_samples
 
-CARD = Device(id="invented-card-00000000", kind="gpu", name="Invented card", arch="sm_86", uuid="GPU-00000000-invented")
+CARD = Device(
+    id="invented-card-00000000", kind="gpu", name="Invented card", arch="sm_86", uuid="GPU-00000000-invented"
+)
 FACTS = CardFacts(
-    uuid=CARD.uuid, name=CARD.name, arch="sm_86", multiprocessors=28, fp32_lanes=128, l2_bytes=3_000_000, memory_clock_mhz=7501.0,
-    memory_bus_bits=192, max_sm_clock_mhz=1800.0, power_limit_w=170.0,
-)  # fmt: skip
+    uuid=CARD.uuid,
+    name=CARD.name,
+    arch="sm_86",
+    multiprocessors=28,
+    fp32_lanes=128,
+    l2_bytes=3_000_000,
+    memory_clock_mhz=7501.0,
+    memory_bus_bits=192,
+    max_sm_clock_mhz=1800.0,
+    power_limit_w=170.0,
+)
 Times = Callable[[Arm], float]
 
 
@@ -61,7 +71,15 @@ class AnyDigests:
         return lambda *_: "invented"
 
 
-def invent(project: Path, out: Path, *, builds: Path | None = None, processes: int = 6, rounds: int = 10, device: Device = CARD) -> Plan:
+def invent(
+    project: Path,
+    out: Path,
+    *,
+    builds: Path | None = None,
+    processes: int = 6,
+    rounds: int = 10,
+    device: Device = CARD,
+) -> Plan:
     """Fill a results folder for the project in a folder.
 
     Args:
@@ -76,7 +94,9 @@ def invent(project: Path, out: Path, *, builds: Path | None = None, processes: i
     out.mkdir(parents=True, exist_ok=True)
     write_text(layout.plan, plan.model_dump_json(indent=1) + "\n")
     write_text(layout.plan_table, plan_csv(plan))
-    write_text(layout.toolchain, '{"nvrtc": {"compiler": "nvrtc 0.0 (invented)", "disassembler": "nvdisasm 0.0"}}\n')
+    write_text(
+        layout.toolchain, '{"nvrtc": {"compiler": "nvrtc 0.0 (invented)", "disassembler": "nvdisasm 0.0"}}\n'
+    )
     if builds is not None:
         for folder in ("build", "emulated"):
             shutil.copytree(builds / folder, out / folder, dirs_exist_ok=True)
@@ -98,9 +118,12 @@ def invent(project: Path, out: Path, *, builds: Path | None = None, processes: i
         records.append(record)
     write_text(layout.comparisons, comparisons_csv(records, {}))
     by_name, policy = {record.experiment: record for record in records}, VerdictPolicy()
-    write_text(layout.claims, claims_csv([claim_row(n, c, by_name.get(c.experiment), policy) for n, c in plan.claims.items()]))
+    write_text(
+        layout.claims,
+        claims_csv([claim_row(n, c, by_name.get(c.experiment), policy) for n, c in plan.claims.items()]),
+    )
     reader = TableReader(plan, layout, AnyDigests())  # type: ignore[arg-type]
-    reader._read = lambda path, model, digest: read_record(path, model)  # type: ignore[method-assign,assignment]
+    reader._read = lambda path, model, digest: read_record(path, model)  # type: ignore[method-assign]
     write_text(layout.table, table_csv(reader.rows()))
     return plan
 
@@ -113,7 +136,9 @@ def _time_of(plan: Plan) -> Times:
         work = float(parse(operation.flops)(problem)) / 13e9
         traffic = float(parse(operation.bytes)(problem)) / 330e6
         number = int(arm.kernel[:2]) if arm.kernel[:2].isdigit() else 12
-        share = 1.0 if arm.build == "" else min(1.05, 0.012 * 1.75 ** min(number, 8) * rng.uniform(0.97, 1.03))
+        share = (
+            1.0 if arm.build == "" else min(1.05, 0.012 * 1.75 ** min(number, 8) * rng.uniform(0.97, 1.03))
+        )
         return max(work / share, traffic) * rng.uniform(0.985, 1.015)
 
     return time_ms
@@ -123,30 +148,67 @@ def _build(plan: Plan, layout: Layout, key: str) -> None:
     planned, rng = plan.builds[key], random.Random(key)
     ffma = rng.randint(200, 800)
     mix = CodeMix(
-        instructions=ffma + 60, ffma=ffma, ffma_share_pct=100.0 * ffma / (ffma + 60), sts_share_pct=1.0, classes={},
-        opcodes={"FFMA": ffma, "LDS": 48}, widths={"lds_128": 48},
-    )  # fmt: skip
+        instructions=ffma + 60,
+        ffma=ffma,
+        ffma_share_pct=100.0 * ffma / (ffma + 60),
+        sts_share_pct=1.0,
+        classes={},
+        opcodes={"FFMA": ffma, "LDS": 48},
+        widths={"lds_128": 48},
+    )
     entry = EntryRecord(
-        **mix.model_dump(), registers=rng.randint(60, 200), stack_bytes=0, spill_store_bytes=0, spill_load_bytes=0,
-        static_shared_bytes=0, barriers=0, constant_bytes=0, maxntid=None, reqntid=None, min_blocks=None, max_registers=None,
-        cluster=None, parameters=(), sass_sha256=f"{rng.getrandbits(256):064x}",
+        **mix.model_dump(),
+        registers=rng.randint(60, 200),
+        stack_bytes=0,
+        spill_store_bytes=0,
+        spill_load_bytes=0,
+        static_shared_bytes=0,
+        barriers=0,
+        constant_bytes=0,
+        maxntid=None,
+        reqntid=None,
+        min_blocks=None,
+        max_registers=None,
+        cluster=None,
+        parameters=(),
+        sass_sha256=f"{rng.getrandbits(256):064x}",
         hot_loop=HotLoopRecord(**mix.model_dump(), start=16, loops=1, bound_pct_of_peak=mix.ffma_share_pct),
-    )  # fmt: skip
+    )
     entries = [launch.entry for launch in plan.operations[planned.operation].kernels[planned.kernel].launches]
     record = BuildRecord(
-        digest="invented", kernel=planned.kernel, variant=planned.variant, status="ok", note="", source=planned.source,
-        source_sha256=f"{planned.source:0<64}"[:64], arch=planned.arch, toolchain={"name": "nvrtc", "compiler": "nvrtc 0.0 (invented)"},
-        defines={name: str(value) for name, value in planned.defines.items()}, options=planned.options, command=(), log="",
-        seconds=0.1, entries={name: entry for name in entries},
-    )  # fmt: skip
+        digest="invented",
+        kernel=planned.kernel,
+        variant=planned.variant,
+        status="ok",
+        note="",
+        source=planned.source,
+        source_sha256=f"{planned.source:0<64}"[:64],
+        arch=planned.arch,
+        toolchain={"name": "nvrtc", "compiler": "nvrtc 0.0 (invented)"},
+        defines={name: str(value) for name, value in planned.defines.items()},
+        options=planned.options,
+        command=(),
+        log="",
+        seconds=0.1,
+        entries=dict.fromkeys(entries, entry),
+    )
     write_record(layout.build_record(key), record)
-    loop = ".L_x_0:\n" + "".join(f"        /*{address:04x}*/ {opcode} ;\n" for address, opcode in _listing(rng))
-    write_text(layout.build(key) / "kernel.sass", "".join(f"\t.section\t.text.{name},\"ax\"\n{loop}" for name in entries))
+    loop = ".L_x_0:\n" + "".join(
+        f"        /*{address:04x}*/ {opcode} ;\n" for address, opcode in _listing(rng)
+    )
+    write_text(
+        layout.build(key) / "kernel.sass",
+        "".join(f'\t.section\t.text.{name},"ax"\n{loop}' for name in entries),
+    )
 
 
 def _listing(rng: random.Random) -> list[tuple[int, str]]:
     """A loop of FFMAs that ptxas might have written."""
-    body = ["MOV R1, R2", "LDS.128 R4, [R1]"] + ["FFMA R8, R4, R5, R8"] * rng.randint(8, 16) + ["BAR.SYNC 0x0"] * rng.randint(0, 2)
+    body = (
+        ["MOV R1, R2", "LDS.128 R4, [R1]"]
+        + ["FFMA R8, R4, R5, R8"] * rng.randint(8, 16)
+        + ["BAR.SYNC 0x0"] * rng.randint(0, 2)
+    )
     lines = [*body, "@P0 BRA `(.L_x_0)", "EXIT"]
     return [(16 * number, line) for number, line in enumerate(lines)]
 
@@ -155,16 +217,28 @@ def _check(plan: Plan, layout: Layout, arm: Arm) -> None:
     kernel, _, variant = arm.record_key.partition("/")
     result = CheckedProblem(status="ok", correct=True, max_abs_error=1e-6, rel_error=1e-7)
     for problem in (SMALL, arm.problem):
-        record = CheckRecord(digest="invented", kernel=kernel, variant=variant, device=plan.device.id, status="ok", note="", problems={problem: result})
+        record = CheckRecord(
+            digest="invented",
+            kernel=kernel,
+            variant=variant,
+            device=plan.device.id,
+            status="ok",
+            note="",
+            problems={problem: result},
+        )
         write_record(layout.check(arm.record_key, problem, plan.device.id), record)
 
 
 def _profile(plan: Plan, layout: Layout, arm: Arm) -> None:
     rng = random.Random(arm.name + "profile")
-    values = {c.name: abs(rng.gauss(0.3, 0.3)) if "stall" in c.name else rng.uniform(10, 90) for c in NCU_COLUMNS}
+    values = {
+        c.name: abs(rng.gauss(0.3, 0.3)) if "stall" in c.name else rng.uniform(10, 90) for c in NCU_COLUMNS
+    }
     problem = plan.problems[arm.problem].values
     values["ncu_dram_read_bytes"] = float(parse(plan.operation(arm).bytes)(problem)) * rng.uniform(1.0, 4.0)
-    record = ProfileRecord(digest="invented", arm=arm.name, status="ok", note="", ncu="invented", kernels=[], values=values)
+    record = ProfileRecord(
+        digest="invented", arm=arm.name, status="ok", note="", ncu="invented", kernels=[], values=values
+    )
     write_record(layout.profile(arm.record_key, arm.problem), record)
 
 
@@ -191,19 +265,45 @@ def _time(plan: Plan, layout: Layout, experiment: str, truth: Times, processes: 
                         time = truth(plan.arms[member.arm]) * noise
                         samples.append(
                             Sample(
-                                "s1", process, group_number, number, half, position, plan.arms[member.arm].problem, member.name,
-                                member.role, 1, time, clock, time * clock * 1e3, power, 61.0, "none", 1,
+                                "s1",
+                                process,
+                                group_number,
+                                number,
+                                half,
+                                position,
+                                plan.arms[member.arm].problem,
+                                member.name,
+                                member.role,
+                                1,
+                                time,
+                                clock,
+                                time * clock * 1e3,
+                                power,
+                                61.0,
+                                "none",
+                                1,
                             )
-                        )  # fmt: skip
+                        )
     write_samples(layout.samples(experiment), samples)
-    times = {m.name: _member_time(truth(plan.arms[m.arm]), processes * rounds * 2, processes) for m in members}
+    times = {
+        m.name: _member_time(truth(plan.arms[m.arm]), processes * rounds * 2, processes) for m in members
+    }
     reference = next((times[arm.name].time_ms for arm in references), None)
     session = SessionRecord(
         id="s1",
         conditions=Conditions(
-            driver="0.0", cuda_runtime="0", cupy="0", cublas="0", kernelab_method=1, environment={}, policy={"processes": processes}
+            driver="0.0",
+            cuda_runtime="0",
+            cupy="0",
+            cublas="0",
+            kernelab_method=1,
+            environment={},
+            policy={"processes": processes},
         ),
-        members={m.name: SessionMember(arm=m.arm, role=m.role, digest=arm_digest(plan, plan.arms[m.arm], built)) for m in members},
+        members={
+            m.name: SessionMember(arm=m.arm, role=m.role, digest=arm_digest(plan, plan.arms[m.arm], built))
+            for m in members
+        },
         groups=[[m.name for m in group.members] for group in groups],
         rounds=rounds,
         launches={m.name: 1 for m in members},
@@ -214,10 +314,12 @@ def _time(plan: Plan, layout: Layout, experiment: str, truth: Times, processes: 
         extended=False,
         reason="invented",
         other_processes=[],
-    )  # fmt: skip
+    )
     compared = [pair for group in groups for pair in group.pairs]
     found = {
-        name: TimedArm(status="ok", session="s1", **times[name].model_dump(), reference_ms=reference) for name in runnable if name in times
+        name: TimedArm(status="ok", session="s1", **times[name].model_dump(), reference_ms=reference)
+        for name in runnable
+        if name in times
     }
     problems = dict.fromkeys((arm.problem, arm.data) for arm in arms)
     record = TimingRecord(
@@ -250,5 +352,11 @@ def _code(layout: Layout, key: str) -> str:
 
 def _member_time(time: float, samples: int, processes: int) -> MemberTime:
     return MemberTime(
-        time_ms=time, time_low_ms=time * 0.999, time_high_ms=time * 1.001, sm_clock_mhz=1777.0, samples=samples, processes=processes, launches=1
+        time_ms=time,
+        time_low_ms=time * 0.999,
+        time_high_ms=time * 1.001,
+        sm_clock_mhz=1777.0,
+        samples=samples,
+        processes=processes,
+        launches=1,
     )

@@ -1,10 +1,10 @@
 // Rung 14, swizzled: the transposed stores to As no longer meet in the same banks.
 //
-// New against rung 13 is the place of an element of As, and nothing else. The BK / 4 chunks of a row of A that neighbouring
-// lanes store lie whole rows of As apart: the same bank, four times over. Rung 12 cured it by padding, at the price of loads
-// that are no longer 16 bytes wide; rung 13 lived with it. Here the row index is combined with k by an exclusive or:
-// A[row][k] lies at As[k][row ^ a_swizzle(k)], so the chunks go to banks of their own, and since a_swizzle(k) is
-// a multiple of 4, four consecutive rows stay together and are still one 16-byte load.
+// New against rung 13 is the place of an element of As, and nothing else. The BK / 4 chunks of a row of A that
+// neighbouring lanes store lie whole rows of As apart: the same bank, four times over. Rung 12 cured it by padding,
+// at the price of loads that are no longer 16 bytes wide; rung 13 lived with it. Here the row index is combined with
+// k by an exclusive or: A[row][k] lies at As[k][row ^ a_swizzle(k)], so the chunks go to banks of their own, and
+// since a_swizzle(k) is a multiple of 4, four consecutive rows stay together and are still one 16-byte load.
 
 #ifndef BM
 #define BM 128 // rows of C per block

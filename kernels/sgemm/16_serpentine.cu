@@ -1,10 +1,10 @@
 // Rung 16, serpentine: the FFMAs of a k-step in an order that spares the register file.
 //
-// New against rung 15 is FFMA_ORDER. An FFMA reads three registers, and the register file has two banks that deliver one each
-// in a cycle. What the FFMA before it read in the same place may be kept and reused. Going along a row of the thread tile
-// keeps a[m]; at its end a plain order changes both operands at once, the serpentine goes back along the next row
-// and changes only a[m]. So all but the first FFMA of a k-step read two registers, and where ptxas finds them in different
-// banks, they read both in one cycle.
+// New against rung 15 is FFMA_ORDER. An FFMA reads three registers, and the register file has two banks that deliver
+// one each in a cycle. What the FFMA before it read in the same place may be kept and reused. Going along a row of
+// the thread tile keeps a[m]; at its end a plain order changes both operands at once, the serpentine goes back along
+// the next row and changes only a[m]. So all but the first FFMA of a k-step read two registers, and where ptxas finds
+// them in different banks, they read both in one cycle.
 
 #ifndef BM
 #define BM 128 // rows of C per block

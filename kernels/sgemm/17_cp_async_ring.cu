@@ -1,9 +1,10 @@
 // Rung 17, cp.async ring: tiles go from global to shared memory without passing through registers, several in flight.
 //
-// New against rung 16: a kernel of its own transposes A first, and its time counts. Then tiles of A, as of B, are rows of 16-byte
-// chunks that cp.async can copy; no registers are held for them and no stores issue among the FFMAs. Shared
-// memory is a ring of STAGES tiles: while one is worked on, the copies of the STAGES - 1 next are under way, so that a late
-// one is not waited for. One barrier a tile stays: it says that every warp has left the stage that is filled next.
+// New against rung 16: a kernel of its own transposes A first, and its time counts. Then tiles of A, as of B, are
+// rows of 16-byte chunks that cp.async can copy; no registers are held for them and no stores issue among the FFMAs.
+// Shared memory is a ring of STAGES tiles: while one is worked on, the copies of the STAGES - 1 next are under way,
+// so that a late one is not waited for. One barrier a tile stays: it says that every warp has left the stage that is
+// filled next.
 
 #ifndef BM
 #define BM 128 // rows of C per block

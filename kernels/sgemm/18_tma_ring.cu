@@ -1,9 +1,10 @@
 // Rung 18, TMA ring: the copy engine fills the ring, and the barrier of the whole block is gone from the loop.
 //
-// New against rung 17 (sm_90): one thread asks for a tile of A and one of B, and TMA computes the addresses, copies, and puts zeros where
-// the matrix ends. Copies and warps meet at barriers in shared memory, two a stage (common/tma_ring.cuh), so a fast
-// warp may be a stage ahead of a slow one. The producer is always warp 0: before its own work on a stage it waits for the
-// stage AHEAD of it to be free and fills it. That makes warp 0 the slowest, and the others wait for it.
+// New against rung 17 (sm_90): one thread asks for a tile of A and one of B, and TMA computes the addresses, copies,
+// and puts zeros where the matrix ends. Copies and warps meet at barriers in shared memory, two a stage
+// (common/tma_ring.cuh), so a fast warp may be a stage ahead of a slow one. The producer is always warp 0: before its
+// own work on a stage it waits for the stage AHEAD of it to be free and fills it. That makes warp 0 the slowest, and
+// the others wait for it.
 
 #ifndef BK
 #define BK 8 // depth of a k-tile

@@ -1,10 +1,10 @@
 // Rung 20, early poll: a warp finds out in time that the next stage is there, and reads its first fragments ahead.
 //
 // New against rung 19 are two ways to take a wait out of the path from one stage to the next:
-// - POLL_AT: the barrier of the next stage is polled some k-steps before this one ends, when its answer is not yet needed. Only
-//   where the answer was no does the warp wait.
-// - Fragments have two sets of registers, and the last k-step of a stage already reads the first fragments of the next.
-//   So the FFMAs run on across the border.
+// - POLL_AT: the barrier of the next stage is polled some k-steps before this one ends, when its answer is not yet
+//   needed. Only where the answer was no does the warp wait.
+// - Fragments have two sets of registers, and the last k-step of a stage already reads the first fragments of the
+//   next. So the FFMAs run on across the border.
 
 #ifndef BK
 #define BK 8 // depth of a k-tile

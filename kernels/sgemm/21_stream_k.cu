@@ -1,11 +1,15 @@
 // Rung 21, stream-K: one block per SM that stays, and takes k-tiles instead of tiles of C.
 //
 // New against rung 20:
-// - Blocks of 256 x 128, one per SM, twice as large as before: half the copies, and the ring never runs empty between tiles of C.
-// - 4096 x 4096 is 512 such tiles, 3.9 for each of 132 SMs. Whole tiles would leave most SMs idle in the last round (3%). Here the last
-//   tiles are shared out by k-tiles, to all blocks alike (common/schedule.cuh), and partial sums are handed over.
-// - Each warp owns a stage of the ring, and what the loop counts is reduced to an address and a parity (common/persistent.cuh).
-// - BK 14: more k-steps to a round of the loop, as many as fit: beyond 32 KB of code the instruction cache runs short.
+// - Blocks of 256 x 128, one per SM, twice as large as before: half the copies, and the ring never runs empty between
+//   tiles of C.
+// - 4096 x 4096 is 512 such tiles, 3.9 for each of 132 SMs. Whole tiles would leave most SMs idle in the last round
+//   (3%). Here the last tiles are shared out by k-tiles, to all blocks alike (common/schedule.cuh), and partial sums
+//   are handed over.
+// - Each warp owns a stage of the ring, and what the loop counts is reduced to an address and a parity
+//   (common/persistent.cuh).
+// - BK 14: more k-steps to a round of the loop, as many as fit: beyond 32 KB of code the instruction cache runs
+//   short.
 
 #ifndef BK
 #define BK 14 // depth of a k-tile
@@ -15,6 +19,9 @@
 #endif
 #ifndef POLL_AT
 #define POLL_AT 11 // k-step of a stage at which the next one is polled
+#endif
+#ifndef SMS
+#define SMS 132 // blocks: the SMs of the card
 #endif
 #ifndef FFMA_ORDER
 #define FFMA_ORDER 1 // rows of the thread tile one after the other (0), or every other one backwards (1)

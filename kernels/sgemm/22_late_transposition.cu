@@ -1,9 +1,10 @@
 // Rung 22, late transposition: most of A is transposed while the GEMM already runs.
 //
-// New against rung 21: transposing A beforehand takes 1.5% of the time, in which no FFMA runs; it waits for memory, and
-// the GEMM, after it, leaves memory idle. But the first tile of C of every block needs only the upper rows of A, about a third. These are transposed
-// beforehand, as before. The warps of the GEMM see to the others while they work on their first tiles (common/late_rows.cuh),
-// a 32 x 32 block at a time, some ten times each. It costs them next to nothing.
+// New against rung 21: transposing A beforehand takes 1.5% of the time, in which no FFMA runs; it waits for memory,
+// and the GEMM, after it, leaves memory idle. But the first tile of C of every block needs only the upper rows of A,
+// about a third. These are transposed beforehand, as before. The warps of the GEMM see to the others while they work
+// on their first tiles (common/late_rows.cuh), a 32 x 32 block at a time, some ten times each. It costs them next to
+// nothing.
 
 #ifndef BK
 #define BK 14 // depth of a k-tile
@@ -13,6 +14,9 @@
 #endif
 #ifndef POLL_AT
 #define POLL_AT 11 // k-step of a stage at which the next one is polled
+#endif
+#ifndef SMS
+#define SMS 132 // blocks: the SMs of the card
 #endif
 #ifndef FFMA_ORDER
 #define FFMA_ORDER 1 // rows of the thread tile one after the other (0), or every other one backwards (1)

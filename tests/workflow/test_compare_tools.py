@@ -81,6 +81,11 @@ def test_ask_answers_and_gives_the_yaml_to_keep(project: Project) -> None:
         "ask: What does UNROLL do to left?\n  UNROLL: 1 -> 2 on left/default@long\n    not_measured\n"
     )
     assert "kernelab-verdict v1 experiment=ask " in answer
+    line = next(part for part in answer.splitlines() if "kernelab-verdict" in part).strip()
+    project.snakemake("results/plan.json")
+    verified = project.kernelab("verify", line, "results")
+    assert verified.stdout.startswith("honest: "), verified.stdout + verified.stderr
+    assert "ask is no experiment of config.yaml (any more)" in project.kernelab("stale").stdout
     declared = yaml.safe_load(kept)["experiments"]["ask"]
     assert declared == {
         "question": "What does UNROLL do to left?",

@@ -34,6 +34,7 @@ class Digests:
         self._plan = plan
         self._root = root
         self._builds: dict[str, str] = {}
+        self._operations: dict[str, Any] = {}
 
     def source_files(self, build: Build) -> tuple[Path, ...]:
         """The source of a build and every header that it includes, below the project folder.
@@ -196,8 +197,13 @@ class Digests:
         ]
 
     def _operation(self, name: str) -> Any:
-        operation = self._plan.operations[name].operation.model_dump(mode="json", exclude={"title", "checks"})
-        return {"declared": operation, "python": python_digest(self._folder(name) / "operation.py")}
+        if name not in self._operations:
+            operation = self._plan.operations[name].operation
+            self._operations[name] = {
+                "declared": operation.model_dump(mode="json", exclude={"title", "checks"}),
+                "python": python_digest(self._folder(name) / "operation.py"),
+            }
+        return self._operations[name]
 
     def _folder(self, operation: str) -> Path:
         return self._root / self._plan.operations[operation].folder

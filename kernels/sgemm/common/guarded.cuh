@@ -1,6 +1,8 @@
-// A plain guarded kernel for what the frontier's exact kernels do not take: rows of B or C that are not whole 16-byte chunks.
+// A plain guarded kernel for what the frontier's exact kernels do not take: rows of B or C that are not whole 16-byte
+// chunks.
 //
-// The shape of rung 05: a block of 256 threads computes 64 x 64 of C, 4 x 4 a thread, one element at a time everywhere.
+// The shape of rung 05: a block of 256 threads computes 64 x 64 of C, 4 x 4 a thread, one element at a time
+// everywhere.
 #pragma once
 #include "epilogue.cuh"
 #include "loads.cuh"

@@ -1,11 +1,13 @@
-// Partial sums that one block hands to another through global memory, with a flag that says they are there (stream-K).
+// Partial sums that one block hands to another through global memory, with a flag that says they are there
+// (stream-K).
 //
 // Flags are never reset: a flag is up when it holds the number of this call (epoch), so the next call finds it down.
 //
-// The order of a quad in memory, 1 0 3 2, is chosen for the registers. A 16-byte store takes four consecutive ones, so it makes
-// ptxas keep acc[m][n] where the lowest bit of the register's number, which is its bank, is the opposite of n's.
-// The quads that 16-byte loads fill keep b[n] in the bank of n. So an FFMA reads acc[m][n] and b[n] from different banks. Stored in
-// the order 0 1 2 3 they would meet in one bank in every FFMA of the kernel, and the store itself is hardly ever executed.
+// The order of a quad in memory, 1 0 3 2, is chosen for the registers. A 16-byte store takes four consecutive ones,
+// so it makes ptxas keep acc[m][n] where the lowest bit of the register's number, which is its bank, is the opposite
+// of n's. The quads that 16-byte loads fill keep b[n] in the bank of n. So an FFMA reads acc[m][n] and b[n] from
+// different banks. Stored in the order 0 1 2 3 they would meet in one bank in every FFMA of the kernel, and the store
+// itself is hardly ever executed.
 #pragma once
 #include "interleaved_tile.cuh"
 #include "mbarrier.cuh"

@@ -1,7 +1,7 @@
 // The pipeline of rungs 12 to 14 with the interleaved lanes of interleaved_tile.cuh, for rungs 15 and 16.
 //
-// Two buffers in shared memory, the next k-tile staged in registers, one barrier a tile; As is transposed and swizzled.
-// Needs BM, BN, BK, NT and the thread tile.
+// Two buffers in shared memory, the next k-tile staged in registers, one barrier a tile; As is transposed and
+// swizzled. Needs BM, BN, BK, NT and the thread tile.
 #pragma once
 #include "interleaved_tile.cuh"
 #include "staging.cuh"

@@ -1,9 +1,10 @@
-// A warp tile of 64 x 8*TN whose lanes are interleaved: a thread's outputs are TM/4 x TN/4 squares of 4 x 4, spread over it.
+// A warp tile of 64 x 8*TN whose lanes are interleaved: a thread's outputs are TM/4 x TN/4 squares of 4 x 4, spread
+// over it.
 //
-// The 32 lanes stand 4 high and 8 wide, and a square of theirs is 16 x 32. Lanes are numbered so that any 8 consecutive
-// ones, which a 16-byte load serves at a time, ask for 4 quads of A and 2 of B: few different words, all in different banks.
-// Rows of a thread: lane_row() + 0..3, + 16..19, + 32..35, ...; columns: lane_col() + 0..3, + 32..35, ...
-// Needs TM and TN; FFMA_ORDER is off unless the kernel has it.
+// The 32 lanes stand 4 high and 8 wide, and a square of theirs is 16 x 32. Lanes are numbered so that any 8
+// consecutive ones, which a 16-byte load serves at a time, ask for 4 quads of A and 2 of B: few different words, all
+// in different banks. Rows of a thread: lane_row() + 0..3, + 16..19, + 32..35, ...; columns: lane_col() + 0..3, +
+// 32..35, ... Needs TM and TN; FFMA_ORDER is off unless the kernel has it.
 #pragma once
 #include "epilogue.cuh"
 
@@ -39,8 +40,8 @@ __device__ __forceinline__ constexpr int col_offset(int n)
     return n / 4 * 32 + n % 4;
 }
 
-// The column that the n-th FFMA of row m works on. FFMA_ORDER 1 is the serpentine: every other row runs backwards, so two
-// FFMAs in a row always share an operand, which the register file then need not deliver twice.
+// The column that the n-th FFMA of row m works on. FFMA_ORDER 1 is the serpentine: every other row runs backwards, so
+// two FFMAs in a row always share an operand, which the register file then need not deliver twice.
 __device__ __forceinline__ constexpr int ffma_column(int m, int n)
 {
     return FFMA_ORDER == 1 && m % 2 == 1 ? TN - 1 - n : n;
@@ -65,7 +66,8 @@ __device__ __forceinline__ void multiply(Accumulators &acc, const float *a, cons
             acc[m][ffma_column(m, n)] += a[m] * b[ffma_column(m, n)];
 }
 
-// The thread's outputs, rows x cols of which lie inside the C that is left from here on; row and col are those of the first.
+// The thread's outputs, rows x cols of which lie inside the C that is left from here on; row and col are those of the
+// first.
 template <bool GUARDED, Beta BETA>
 __device__ __forceinline__ void store_accumulators(const Accumulators &acc, float *C, int N, int row, int col, int rows,
                                                    int cols, float alpha, float beta)

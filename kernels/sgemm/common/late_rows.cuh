@@ -1,13 +1,15 @@
 // Transposition of A in the background of the GEMM: the rows that no block needs for its first tile of C.
 //
-// The first tiles of C, one a block, need only the rows of A above late_from(); those are transposed beforehand. All others can wait
-// until the first tile is done, and that takes a quarter of the time or so, in which memory is all but idle. So every warp
-// transposes a 32 x 32 block of A now and then, between two runs of k-tiles: TMA has brought it to a scratch place of the warp,
-// the warp writes it to AT from there and asks for the next. Who copies from late rows first waits until all warps of all blocks
-// have reported that they are done. Flags are not reset: `reports` counts on from call to call, `epoch` times all warps.
+// The first tiles of C, one a block, need only the rows of A above late_from(); those are transposed beforehand. All
+// others can wait until the first tile is done, and that takes a quarter of the time or so, in which memory is all
+// but idle. So every warp transposes a 32 x 32 block of A now and then, between two runs of k-tiles: TMA has brought
+// it to a scratch place of the warp, the warp writes it to AT from there and asks for the next. Who copies from late
+// rows first waits until all warps of all blocks have reported that they are done. Flags are not reset: `reports`
+// counts on from call to call, `epoch` times all warps.
 //
-// A block of scratch has rows of 128 bytes whose 16-byte chunks TMA has exchanged (128-byte swizzle: chunk c of row r is at
-// c ^ r % 8), so that the 32 rows of a column of elements lie in 8 banks and not in one. TMA needs rows of A that are multiples of 16 bytes: K % 4 == 0.
+// A block of scratch has rows of 128 bytes whose 16-byte chunks TMA has exchanged (128-byte swizzle: chunk c of row r
+// is at c ^ r % 8), so that the 32 rows of a column of elements lie in 8 banks and not in one. TMA needs rows of A
+// that are multiples of 16 bytes: K % 4 == 0.
 #pragma once
 #include "schedule.cuh"
 #include "tma.cuh"

@@ -1,7 +1,8 @@
 // Barriers that live in shared memory (mbarrier, sm_90), named by their address there.
 //
-// A barrier waits for a number of arrivals, and for the bytes of copies that it was told to expect; then its phase is over and the
-// next begins. Phases are told apart by their parity: the first is 0. Waiting for parity 1 of a new barrier does not wait.
+// A barrier waits for a number of arrivals, and for the bytes of copies that it was told to expect; then its phase is
+// over and the next begins. Phases are told apart by their parity: the first is 0. Waiting for parity 1 of a new
+// barrier does not wait.
 #pragma once
 
 constexpr unsigned ALL_LANES = 0xffffffff;

@@ -1,8 +1,9 @@
-// Blocks that stay: one per SM, each working through a list of k-tiles that may belong to several tiles of C. Rungs 21 and 22.
+// Blocks that stay: one per SM, each working through a list of k-tiles that may belong to several tiles of C. Rungs
+// 21 and 22.
 //
-// The ring of rung 20 runs on across tiles of C. It has one stage per warp, and a warp only ever fills its own. A stage holds its tile
-// of A, the two halves of its tile of B and its barriers, so all that the loop needs is an address that moves on by one stage.
-// Needs BK, POLL_AT, AHEAD and the thread tile of 16 x 8.
+// The ring of rung 20 runs on across tiles of C. It has one stage per warp, and a warp only ever fills its own. A
+// stage holds its tile of A, the two halves of its tile of B and its barriers, so all that the loop needs is an
+// address that moves on by one stage. Needs BK, POLL_AT, AHEAD and the thread tile of 16 x 8.
 #pragma once
 #include "hand_over.cuh"
 #include "schedule.cuh"
@@ -39,7 +40,8 @@ __device__ __forceinline__ unsigned make_ring(const void *shared)
     return ring;
 }
 
-// What a warp needs to fill its stage, every STAGES k-tiles. Its turn comes AHEAD stages before the k-tile is worked on.
+// What a warp needs to fill its stage, every STAGES k-tiles. Its turn comes AHEAD stages before the k-tile is worked
+// on.
 struct Producer {
     unsigned stage, turn; // the stage that the warp fills, and the one that is worked on when it does
     unsigned parity;      // of the stage's EMPTY
@@ -93,7 +95,8 @@ __device__ __forceinline__ void persistent(const Schedule &schedule, unsigned ri
     const int thread_row = warp / 2 * WARP_M + lane_row(), thread_col = warp % 2 * WARP_N + lane_col();
     const unsigned from_a = keep(4 * thread_row), from_b = keep(A_BYTES + warp % 2 * B_BYTES + 4 * lane_col());
 
-    // Filled ahead, and so also when it is no longer needed, is one k-tile past the last: the reads ahead need something there.
+    // Filled ahead, and so also when it is no longer needed, is one k-tile past the last: the reads ahead need
+    // something there.
     Producer producer(schedule, ring, warp);
     background.before_copies(producer.unit);
     if (warp < AHEAD) {
@@ -138,7 +141,8 @@ __device__ __forceinline__ void persistent(const Schedule &schedule, unsigned ri
                 for (int dot = 0; dot < BK; dot++) {
                     if (dot == POLL_AT)
                         next_ready = poll_barrier(next + FULL, parity);
-                    // One branch for all that is seldom: the warp's turn to fill its stage, or a next stage that is late.
+                    // One branch for all that is seldom: the warp's turn to fill its stage, or a next stage that is
+                    // late.
                     if (dot == BK - 1 && !__all_sync(ALL_LANES, next_ready && stage != producer.turn)) {
                         if (stage == producer.turn) {
                             if (producer.unit <= schedule.units) {

@@ -1,10 +1,11 @@
 // Which k-tiles a persistent block works on (stream-K).
 //
-// First `waves` whole tiles of C: block b has tile b, b + blocks, b + 2*blocks, ... Then an equal share of the k-tiles of the tiles that are
-// left, fewer than blocks, so that all blocks end together. A share may begin and end inside a tile; its first piece, if
-// it does not begin with k = 0, goes over to the block that has the tile's beginning (hand_over.cuh). That block waits
-// for blocks of higher numbers, which are given to lower block indices: those start no later, so that the wait has an end
-// even where not all blocks are on the card at once. Needs BM, BN and BK.
+// First `waves` whole tiles of C: block b has tile b, b + blocks, b + 2*blocks, ... Then an equal share of the
+// k-tiles of the tiles that are left, fewer than blocks, so that all blocks end together. A share may begin and end
+// inside a tile; its first piece, if it does not begin with k = 0, goes over to the block that has the tile's
+// beginning (hand_over.cuh). That block waits for blocks of higher numbers, which are given to lower block indices:
+// those start no later, so that the wait has an end even where not all blocks are on the card at once. Needs BM, BN,
+// BK and SMS, the number of blocks.
 #pragma once
 #include "mbarrier.cuh"
 
@@ -20,7 +21,8 @@ struct Unit {
 };
 
 struct Schedule {
-    int block, blocks;
+    static constexpr int blocks = SMS;
+    int block;
     int across;        // tiles of C side by side
     int k_tiles;       // in a tile of C
     int waves;         // whole tiles of C for this block
@@ -31,7 +33,6 @@ struct Schedule {
 
     __device__ __forceinline__ Schedule(int M, int N, int K)
     {
-        blocks = gridDim.x;
         block = blocks - 1 - blockIdx.x;
         across = (N + BN - 1) / BN;
         k_tiles = (K + BK - 1) / BK;

@@ -1,7 +1,8 @@
 // Copies of whole tiles by the tensor memory accelerator (TMA, sm_90): one thread asks, the hardware does the rest.
 //
 // A tensor map, made by the host, says where a matrix lies and how large its tiles are; coordinates are (column, row)
-// in elements. What lies outside the matrix arrives as zeros and counts as bytes all the same, so edges need no code here.
+// in elements. What lies outside the matrix arrives as zeros and counts as bytes all the same, so edges need no code
+// here.
 #pragma once
 
 // 128 opaque bytes, passed to the kernel by value as a __grid_constant__.
@@ -9,8 +10,8 @@ struct __align__(64) TensorMap {
     unsigned char bytes[128];
 };
 
-// By a whole warp: one lane tells the barrier how many bytes to expect and asks for a tile of A and one of B.
-// All of it is one asm statement, so that the choice of a lane is a predicate and not a branch.
+// By a whole warp: one lane tells the barrier how many bytes to expect and asks for a tile of A and one of B. All of
+// it is one asm statement, so that the choice of a lane is a predicate and not a branch.
 __device__ __forceinline__ void copy_tiles(unsigned barrier, unsigned bytes, unsigned to_a, const TensorMap &a, int a_col,
                                            int a_row, unsigned to_b, const TensorMap &b, int b_col, int b_row)
 {

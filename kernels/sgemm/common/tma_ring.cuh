@@ -1,8 +1,9 @@
-// A ring of STAGES k-tiles in shared memory that TMA copies fill, for rungs 18 to 20: one block computes one tile of C.
+// A ring of STAGES k-tiles in shared memory that TMA copies fill, for rungs 18 to 20: one block computes one tile of
+// C.
 //
-// Every stage has two barriers. `full` is told of the bytes that are copied and lets the warps in when all have come; at `empty` every
-// warp arrives when it has read its last, and so lets the next copy in. There is no __syncthreads() in the loop.
-// Needs BM, BN, BK, STAGES, AHEAD, NT and the thread tile. A is transposed beforehand: AT is K x M.
+// Every stage has two barriers. `full` is told of the bytes that are copied and lets the warps in when all have come;
+// at `empty` every warp arrives when it has read its last, and so lets the next copy in. There is no __syncthreads()
+// in the loop. Needs BM, BN, BK, STAGES, AHEAD, NT and the thread tile. A is transposed beforehand: AT is K x M.
 #pragma once
 #include "interleaved_tile.cuh"
 #include "mbarrier.cuh"

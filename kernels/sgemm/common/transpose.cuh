@@ -1,7 +1,7 @@
 // AT = A transposed, so that the tiles of A that a GEMM copies are rows of AT. The time it takes counts.
 //
-// A is M x K; AT is K x ld with ld = M rounded up to a multiple of 4, for rows that start on 16-byte boundaries. A block takes 32 x 32
-// elements through shared memory, so that both sides are read and written along rows.
+// A is M x K; AT is K x ld with ld = M rounded up to a multiple of 4, for rows that start on 16-byte boundaries. A
+// block takes 32 x 32 elements through shared memory, so that both sides are read and written along rows.
 #pragma once
 
 extern "C" __global__ void __launch_bounds__(256) transpose(int M, int K, const float *__restrict__ A, float *__restrict__ AT)

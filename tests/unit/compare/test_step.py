@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import math
+from collections.abc import Mapping
 
 import pytest
 from synthetic_results import CARD, Lab
 
+from kernelab.compare.step import compare_experiment
+from kernelab.compare.tabulate import comparisons_csv
 from kernelab.device.identify import EMULATED
+from kernelab.digests import Digests
 from kernelab.errors import UserError
 from kernelab.records.check import CheckedProblem, CheckRecord
 from kernelab.records.compare import CompareRecord
 from kernelab.records.layout import SMALL, Layout
+from kernelab.records.profile import ProfileRecord
 from kernelab.records.record import read_record, write_record
 from kernelab.records.timing import TimedArm
 
@@ -130,6 +137,46 @@ def test_a_hazard_is_judged_and_said(lab: Lab) -> None:
     assert (pair.verdict, pair.notes) == ("faster", ["hazard"])
 
 
+def test_a_hazard_found_by_emulation_outlives_a_right_result_on_the_card(lab: Lab) -> None:
+    plan = lab.plan()
+    lab.build(plan)
+    lab.time(plan, "unroll", {})
+    for device, status in ((CARD.id, "ok"), (EMULATED.id, "hazard")):
+        record = CheckRecord(
+            digest="d", kernel="one", variant="default", device=device, status=status, note="", problems={}
+        )
+        write_record(lab.layout.check("one/default", SMALL, device), record)
+    assert lab.pair(plan).notes == ["hazard"]
+
+
+def test_counters_of_other_code_are_left_out(lab: Lab) -> None:
+    """A profile or a check that was left over when the code changed says nothing of today's."""
+    plan = lab.plan(device=EMULATED)
+    lab.layout = Layout(lab.layout.results, EMULATED.id)
+    digests = Digests(plan, lab.root)
+    lab.build(plan, {key: {"digest": digests.build(key)} for key in plan.builds})
+    arm = plan.arms[ARM]
+    record = ProfileRecord(
+        digest=digests.profile(arm),
+        arm=ARM,
+        status="ok",
+        note="",
+        ncu="",
+        kernels=[],
+        values={"ncu_l1tex_pct": 5.0},
+    )
+    path = lab.layout.profile(arm.record_key, arm.problem)
+
+    def columns() -> Mapping[str, object]:
+        made = compare_experiment(plan, "unroll", lab.layout, digest="d", digests=digests, root=None)
+        return made.arms[ARM]
+
+    write_record(path, record)
+    assert columns()["ncu_l1tex_pct"] == 5.0
+    write_record(path, record.model_copy(update={"digest": "another"}))
+    assert "ncu_l1tex_pct" not in columns()
+
+
 def test_one_process_gives_no_verdict(lab: Lab) -> None:
     plan = lab.plan()
     lab.build(plan)
@@ -163,6 +210,9 @@ def test_two_bases_have_a_control_each_and_their_answers_are_set_side_by_side(la
     (asked,) = record.same_question
     assert (asked.change, asked.first, asked.second) == ("BOUND: none -> 1", BASE, "two/default@long")
     assert asked.answer == "flip"
+    rows = list(csv.DictReader(io.StringIO(comparisons_csv([record], {}))))
+    assert rows[1]["note"].endswith(f"; the answer flips from {BASE}")
+    assert "flips" not in rows[0]["note"]
     assert asked.ratio is not None
     assert asked.ratio.value == pytest.approx(0.97 / 1.03, rel=2e-3)
 

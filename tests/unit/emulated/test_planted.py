@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from planted import FAULTS, Fault
+from planted import FAULTS
+from planted_fault import Fault
 
 from kernelab.device.emulated import KINDS
 

@@ -181,3 +181,57 @@ def test_both_verdicts_occur():
     assert not detected([write, Op("syncwarp"), Op("read", 1, 0, 31, 1)], True, 1)
     assert not detected([Op("atomic")], False, 2)
     assert detected([Op("atomic"), Op("read", 0, 0, 1)], False, 2)
+
+
+CHAIN = """
+__device__ void put(int* flag) { asm volatile("st.RELEASE.gpu.global.u32 [%0], 1;" :: "l"(flag) : "memory"); }
+__device__ void await(int* flag) {
+  int seen; do asm volatile("ld.ACQUIRE.gpu.global.u32 %0, [%1];" : "=r"(seen) : "l"(flag) : "memory"); while (!seen);
+}
+extern "C" __global__ void k(int* data, int* flags, int* C) {
+  if (threadIdx.x) return;
+  if (blockIdx.x == 0) { data[0] = 7; put(flags); }
+  if (blockIdx.x == 1) { await(flags); data[1] = data[0] + 1; put(flags + 1); }
+  if (blockIdx.x == 2) { await(flags + 1); C[0] = data[0] + data[1]; }
+}"""
+
+
+@pytest.mark.parametrize(
+    ("release", "acquire", "races"),
+    [
+        ("release", "acquire", False),
+        ("relaxed", "acquire", True),
+        ("release", "relaxed", True),
+    ],
+)
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_release_and_acquire_through_a_chain_of_blocks(run, release, acquire, races, seed):
+    source = CHAIN.replace("RELEASE", release).replace("ACQUIRE", acquire)
+    arguments = {"data": np.zeros(2, np.int32), "flags": np.zeros(2, np.int32), "C": np.zeros(1, np.int32)}
+    ran = run(source, (3,), (32,), arguments, order_seed=seed)
+    assert ("race_global" in ran.kinds) == races
+    assert ran["C"].tolist() == [15]
+
+
+@pytest.mark.parametrize("fence", ["", "__threadfence();"])
+def test_counter_of_finished_blocks_needs_its_fence(run, fence):
+    """The CUDA guide's threadFenceReduction: the last block to finish adds up what all have left."""
+    source = """extern "C" __global__ void k(float* part, unsigned* count, float* C) {
+      __shared__ bool last;
+      if (threadIdx.x == 0) {
+        part[blockIdx.x] = blockIdx.x + 1.0f;
+        FENCE
+        last = atomicInc(count, gridDim.x - 1) == gridDim.x - 1;
+        FENCE
+      }
+      __syncthreads();
+      if (last && threadIdx.x == 0) { float sum = 0; for (int i = 0; i < gridDim.x; i++) sum += part[i]; C[0] = sum; }
+    }""".replace("FENCE", fence)
+    arguments = {
+        "part": np.zeros(8, np.float32),
+        "count": np.zeros(1, np.uint32),
+        "C": np.zeros(1, np.float32),
+    }
+    ran = run(source, (8,), (64,), arguments, uninitialised=("part",))
+    assert ran["C"].tolist() == [36.0]
+    assert ran.kinds == (set() if fence else {"race_global"})

@@ -16,7 +16,8 @@ import json, sys
 from snakemake.cli import parse_args
 _, read = parse_args(sys.argv[1:])
 names = ("cores", "scheduler", "keep_going", "rerun_incomplete", "show_failed_logs", "max_checksum_file_size")
-print(json.dumps({name: getattr(read, name) for name in names} | {"gpu": read.resources["gpu"].value}))
+triggers = sorted(str(trigger) for trigger in read.rerun_triggers)
+print(json.dumps({name: getattr(read, name) for name in names} | {"card": read.resources["card"].value, "triggers": triggers}))
 """
 
 
@@ -38,12 +39,13 @@ def test_a_bare_snakemake_finds_the_default_profile(root: Path, tmp_path: Path):
         "rerun_incomplete": True,
         "show_failed_logs": True,
         "max_checksum_file_size": 64_000_000,
-        "gpu": 1,
+        "card": 4,
+        "triggers": ["input", "mtime", "params"],
     }
 
 
 @pytest.mark.parametrize(
-    "key", ["scheduler", "keep-going", "rerun-incomplete", "show-failed-logs", "max-checksum-file-size"]
+    "key", ["scheduler", "keep-going", "rerun-incomplete", "show-failed-logs", "max-checksum-file-size", "rerun-triggers"]
 )
 def test_slurm_stands_alone_and_agrees_with_the_default(root: Path, key: str):
     default, slurm = (

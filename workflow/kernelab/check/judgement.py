@@ -9,10 +9,11 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelab.check.job import CheckJob, Stage
+from kernelab.check.job import Stage
 from kernelab.operation.compare import compare, differing_bits, largest_difference
 from kernelab.operation.inputs import make_inputs, make_reference
 from kernelab.operation.loader import LoadedOperation
+from kernelab.plan.catalogue import Tolerance
 from kernelab.records.check import CheckedProblem, CheckStatus, gravest
 
 Outputs = Mapping[str, NDArray[Any]]
@@ -62,12 +63,10 @@ class Findings:
         """Something worth a word that is not wrong."""
         self.remarks.append(note)
 
-    def judge_outputs(self, task: Task, job: CheckJob, outputs: Outputs, when: str = "") -> None:
+    def judge_outputs(self, task: Task, tolerance: Tolerance, outputs: Outputs, when: str = "") -> None:
         """Compare the outputs of one run with the reference."""
         for name, reference in task.reference.items():
-            agreement = compare(
-                name, outputs[name], reference, job.operation.tolerance, task.inputs.get(name)
-            )
+            agreement = compare(name, outputs[name], reference, tolerance, task.inputs.get(name))
             if self.correct is None:
                 self.correct = True
             if agreement.correct:
@@ -85,12 +84,12 @@ class Findings:
         for change in changed:
             self.fault("wrong_result", f"changed its input {change}")
 
-    def judge_repeat(self, task: Task, job: CheckJob, first: Outputs, second: Outputs) -> None:
+    def judge_repeat(self, task: Task, tolerance: Tolerance, first: Outputs, second: Outputs) -> None:
         """A second run on the same inputs: a difference in bits is a remark, since float atomics may add in any order."""
         differing = {name: differing_bits(first[name], second[name]) for name in first}
         if not any(differing.values()):
             return  # what was said of the first run holds
-        self.judge_outputs(task, job, second, "second run: ")
+        self.judge_outputs(task, tolerance, second, "second run: ")
         for name, count in differing.items():
             if count:
                 self.remark(f"two runs differ in {count} of {first[name].size} elements of {name}")

@@ -63,10 +63,10 @@ class CudaChecker:
             findings.remark("the cubin is for another architecture: the driver compiled the PTX")
         first = self._launch(arm, arrays, task, at)
         at("compare")
-        findings.judge_outputs(task, self._job, first)
+        findings.judge_outputs(task, self._job.operation.tolerance, first)
         second = self._launch(arm, arrays, task, at)
         at("compare")
-        findings.judge_repeat(task, self._job, first, second)
+        findings.judge_repeat(task, self._job.operation.tolerance, first, second)
         findings.judge_memory([*arrays.damaged_guards(), *arm.damaged_guards()], arrays.changed_inputs())
         if self._job.library and not self._job.kernel.library:
             self._compare_with_library(task, arrays, first, findings, at)

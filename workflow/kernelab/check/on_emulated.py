@@ -25,9 +25,11 @@ from kernelab.device.emulated import (
     Hazard,
     Launch,
     Module,
+    Result,
     UnsupportedInstruction,
     emulate,
     parse_ptx,
+    tensor_map,
 )
 from kernelab.errors import UserError
 from kernelab.operation.compare import POISON_BYTE
@@ -98,10 +100,12 @@ class EmulatedChecker:
         program = make_program(job.operation, job.kernel, job.levels, task.values, self._folder)
         device = EmulatedDevice(self._module, program, array_buffers(job.operation, task.values), task)
         at("run")
-        device.launch(hazards, counters)
+        for result in device.launch():
+            hazards.extend(result.hazards)
+            counters.merge(result.counters)
         at("compare")
         first = device.outputs()
-        findings.judge_outputs(task, job, first)
+        findings.judge_outputs(task, job.operation.tolerance, first)
         if not device.remembers or any(hazard.status == "timeout" for hazard in hazards):
             return  # the same run again, or one that would not end either
         at("run")
@@ -109,7 +113,7 @@ class EmulatedChecker:
         device.launch_again()
         at("compare")
         second = device.outputs()
-        findings.judge_repeat(task, job, first, second)
+        findings.judge_repeat(task, job.operation.tolerance, first, second)
 
 
 class EmulatedDevice:
@@ -137,12 +141,12 @@ class EmulatedDevice:
         own = any(variable.space == "global" for variable in self._module.variables.values())
         return own or bool(self._program.workspaces) or self._uploads > 0 or self._counted
 
-    def launch(self, hazards: list[Hazard], counters: Counters) -> None:
-        """One call of the whole sequence, with hazards and counters gathered."""
-        for launch in self._launches():
-            result = emulate(self._module, launch, self._memory, instruction_limit=INSTRUCTION_LIMIT)
-            hazards.extend(result.hazards)
-            counters.merge(result.counters)
+    def launch(self) -> list[Result]:
+        """One call of the whole sequence, launch by launch."""
+        return [
+            emulate(self._module, launch, self._memory, instruction_limit=INSTRUCTION_LIMIT)
+            for launch in self._launches()
+        ]
 
     def launch_again(self) -> None:
         """Another call, with the warps in another order, and for its result alone."""
@@ -166,9 +170,18 @@ class EmulatedDevice:
         for name in self._task.outputs:
             self._memory.write(name, _initial(self._buffers[name], self._task.inputs.get(name)))
 
-    def tensor_map(self, array: Any, box: tuple[int, ...], **options: Any) -> bytes:
-        """See PrepareDevice: there are no TMA descriptors here."""
-        raise NotEmulated("the emulated device has no TMA")
+    def tensor_map(
+        self,
+        array: Any,
+        box: tuple[int, ...],
+        *,
+        shape: tuple[int, ...] | None = None,
+        strides: tuple[int, ...] | None = None,
+        swizzle: int = 0,
+        l2_promotion: int = 256,
+    ) -> bytes:
+        """See PrepareDevice; the bytes mean something to the emulated device alone."""
+        return tensor_map(array.address, shape or array.shape, box, strides=strides, swizzle=swizzle)
 
     def upload(self, data: bytes | NDArray[Any]) -> EmulatedArray:
         """See PrepareDevice."""

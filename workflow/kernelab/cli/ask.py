@@ -72,6 +72,8 @@ def run(arguments: argparse.Namespace) -> int:
     layout = Layout(RESULTS, plan.device.id)
     path = RESULTS / "ask" / f"{name}.yaml"
     write_text(path, yaml_text(overlay))
+    # `verify` needs the plan that the answer was made by; results/plan.json is config.yaml's.
+    write_text(path.with_suffix(".json"), plan.model_dump_json(indent=1) + "\n")
     target = layout.compare(name)
     command = [
         sys.executable,

@@ -77,9 +77,14 @@ def stale(arguments: argparse.Namespace) -> int:
     records = []
     for path in paths:
         try:
-            records.append(read_record(path, CompareRecord))
+            record = read_record(path, CompareRecord)
         except StaleRecord as error:
             print(error)
+            continue
+        if record.experiment in plan.experiments:
+            records.append(record)
+        else:
+            print(f"{path}: {record.experiment} is no experiment of config.yaml (any more); passed over")
     found = expired(plan, layout, Digests(plan, Path()), records, Path())
     for item in found:
         print(f"{item.device} {item.experiment}: {item.base} -> {item.arm} was {item.verdict}: {item.why}")
@@ -124,6 +129,9 @@ def verify(arguments: argparse.Namespace) -> int:
 
     line = parse_certificate(arguments.line)
     plan = _recorded_plan(arguments.results / "plan.json")
+    asked = arguments.results / "ask" / f"{line.experiment}.json"
+    if line.experiment not in plan.experiments and asked.is_file():
+        plan = _recorded_plan(asked)
     if plan.device.id != line.device:
         raise UserError(
             f"{arguments.results}: these are results of {plan.device.id}; the line is about {line.device}"

@@ -17,7 +17,12 @@ FORMATS = ("svg", "png", "pdf")
 def add_report_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of `report`."""
     _results(parser)
-    parser.add_argument("--out", type=Path, metavar="FILE", help="write the page here (default: report.html in the results folder)")
+    parser.add_argument(
+        "--out",
+        type=Path,
+        metavar="FILE",
+        help="write the page here (default: report.html in the results folder)",
+    )
 
 
 def run_report(arguments: argparse.Namespace) -> None:
@@ -38,7 +43,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--list", action="store_true", help="name every figure that can be drawn")
     parser.add_argument("--format", choices=FORMATS, default="svg")
     parser.add_argument("--out", type=Path, metavar="FILE", help="write it here (default: NAME.FORMAT)")
-    parser.add_argument("--width", type=int, default=640, metavar="PIXELS", help="of the plot, without its axes (default: 640)")
+    parser.add_argument(
+        "--width",
+        type=int,
+        default=640,
+        metavar="PIXELS",
+        help="of the plot, without its axes (default: 640)",
+    )
     _results(parser)
 
 
@@ -56,16 +67,25 @@ def run(arguments: argparse.Namespace) -> None:
                 print(f"{name}: {figure.title}")
         return
     if arguments.name not in known:
-        raise UserError(f"{arguments.name}: no figure of these results{suggestion(arguments.name, list(known))}")
+        raise UserError(
+            f"{arguments.name}: no figure of these results{suggestion(arguments.name, list(known))}"
+        )
     figure = known[arguments.name].draw()
     if figure is None:
-        raise UserError(f"{arguments.name}: nothing was measured to draw it from; `python -m kernelab figure --list` names the others")
+        raise UserError(
+            f"{arguments.name}: nothing was measured to draw it from; `python -m kernelab figure --list` names the others"
+        )
     out = arguments.out or Path(f"{arguments.name}.{arguments.format}")
-    write_bytes(out, _drawn(figure.spec, arguments.format, arguments.width))
+    write_bytes(out, draw(figure.spec, arguments.format, arguments.width))
     print(f"{out}: {figure.title}")
 
 
-def _drawn(spec: dict[str, object], form: str, width: int) -> bytes:
+def draw(spec: dict[str, object], form: str, width: int) -> bytes:
+    """A specification as svg, png or pdf, with a plot of `width` pixels.
+
+    Raises:
+        UserError: the width is too small.
+    """
     import vl_convert
 
     from kernelab.report.charts.theme import printable
@@ -84,13 +104,25 @@ def _drawn(spec: dict[str, object], form: str, width: int) -> bytes:
 
 
 def _results(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--results", type=Path, default=RESULTS, metavar="FOLDER", help="results folder or snapshot (default: results)")
+    parser.add_argument(
+        "--results",
+        type=Path,
+        default=RESULTS,
+        metavar="FOLDER",
+        help="results folder or snapshot (default: results)",
+    )
 
 
 def _needs_altair() -> None:
     """Say what to install, before an import fails with a traceback."""
     from importlib.util import find_spec
 
-    missing = [package for module, package in (("altair", "altair"), ("vl_convert", "vl-convert-python")) if find_spec(module) is None]
+    missing = [
+        package
+        for module, package in (("altair", "altair"), ("vl_convert", "vl-convert-python"))
+        if find_spec(module) is None
+    ]
     if missing:
-        raise UserError(f"{' and '.join(missing)}: not installed; the report and its figures need pip install {' '.join(missing)}")
+        raise UserError(
+            f"{' and '.join(missing)}: not installed; the report and its figures need pip install {' '.join(missing)}"
+        )

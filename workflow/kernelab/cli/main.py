@@ -43,6 +43,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
+    from kernelab.cli import emulate as emulate_command
     from kernelab.cli import figure as figure_command
     from kernelab.cli import steps
 
@@ -114,6 +115,14 @@ def _parser() -> argparse.ArgumentParser:
     )
     figure_command.add_arguments(
         command("figure", figure_command.run, "draw one chart of the report as svg, png or pdf")
+    )
+
+    emulate_command.add_arguments(
+        command(
+            "emulate",
+            emulate_command.run,
+            "run one kernel without a GPU: hazards, sectors, wavefronts, banks",
+        )
     )
 
     doctor = command("doctor", steps.doctor, "what this machine can do, and how to mend what it cannot")

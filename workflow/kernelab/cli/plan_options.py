@@ -6,20 +6,29 @@ import argparse
 import json
 import os
 from pathlib import Path
+from typing import Any
 
 from kernelab.device.identify import identify
 from kernelab.errors import UserError
 from kernelab.plan.arms import Plan
-from kernelab.plan.load import CONFIG_FILES, OVERRIDES, load_plan
+from kernelab.plan.load import CONFIG_FILES, OVERRIDES, load_plan, load_resolver
+from kernelab.plan.resolve import Resolver
 
 
 def add_plan_options(parser: argparse.ArgumentParser) -> None:
     """--override and --configfile; their defaults come from the environment that Snakemake's rules set."""
     overrides = os.environ.get(OVERRIDES, "{}")
     files = [Path(name) for name in os.environ.get(CONFIG_FILES, "").split(os.pathsep) if name]
-    parser.add_argument("--override", default=overrides, metavar="JSON", help="settings laid over config.yaml")
     parser.add_argument(
-        "--configfile", type=Path, action="append", default=files, metavar="FILE", help="a file laid over config.yaml"
+        "--override", default=overrides, metavar="JSON", help="settings laid over config.yaml"
+    )
+    parser.add_argument(
+        "--configfile",
+        type=Path,
+        action="append",
+        default=files,
+        metavar="FILE",
+        help="a file laid over config.yaml",
     )
 
 
@@ -29,8 +38,17 @@ def read_plan(arguments: argparse.Namespace) -> Plan:
     Raises:
         UserError: one line for each fault in the files or the override.
     """
+    return load_plan(Path(), identify, _overrides(arguments), arguments.configfile)
+
+
+def read_resolver(arguments: argparse.Namespace) -> tuple[Resolver, dict[str, str]]:
+    """What makes arms by hand, and the folder of each operation; errors as read_plan."""
+    resolver, folders, _ = load_resolver(Path(), identify, _overrides(arguments), arguments.configfile)
+    return resolver, folders
+
+
+def _overrides(arguments: argparse.Namespace) -> Any:
     try:
-        overrides = json.loads(arguments.override)
+        return json.loads(arguments.override)
     except ValueError as error:
         raise UserError(f'--override: not JSON ({error}); write it as {{"arch": "sm_80"}}') from None
-    return load_plan(Path(), identify, overrides, arguments.configfile)

@@ -19,7 +19,7 @@ from kernelab.records.build import BuildRecord, HotLoopRecord
 from kernelab.records.check import CheckRecord
 from kernelab.records.layout import SMALL, Layout
 from kernelab.records.profile import ProfileRecord
-from kernelab.records.record import R, read_record, settings_digest
+from kernelab.records.record import R, StaleRecord, read_record, settings_digest
 from kernelab.records.timing import SessionRecord, TimingRecord
 from kernelab.timing.digests import arm_digest
 from kernelab.timing.gate import machine_code
@@ -157,19 +157,19 @@ class ArmReader:
             return "not_measured", arm.excluded
         if build is not None and build.status != "ok":
             return build.status, build.note
-        for check in self._checks(arm):
-            if check.status not in ("ok", "not_measured"):
+        for problem in (SMALL, arm.problem):
+            check = self._check(arm, problem, self._plan.device.id)
+            if check is not None and check.status not in ("ok", "not_measured"):
                 return check.status, check.note
+        emulated = self._check(arm, SMALL, EMULATED.id) if arm.build else None
+        if emulated is not None and emulated.status == "hazard":
+            return emulated.status, emulated.note  # a right result on the card does not erase it
         return ("not_measured", arm.static_only) if arm.static_only else ("ok", "")
-
-    def _checks(self, arm: Arm) -> list[CheckRecord]:
-        """The check records of an arm that there are, the small problems first."""
-        records = (self._check(arm, problem, self._plan.device.id) for problem in (SMALL, arm.problem))
-        return [record for record in records if record is not None]
 
     def _check(self, arm: Arm, problem: str, device: str) -> CheckRecord | None:
         path = self._layout.check(arm.record_key, problem, device)
-        return self._read(path, CheckRecord, None) if path.is_file() else None
+        digest = self._digests.check(arm.record_key, problem, device) if self._digests else None
+        return self._current(path, CheckRecord, digest)
 
     def _counters(self, arm: Arm) -> dict[str, Any]:
         """Counters of the emulated device and of ncu, as far as there are records."""
@@ -178,9 +178,17 @@ class ArmReader:
         if small is not None:
             found |= emulated_columns(self._plan, arm, small)
         path = self._layout.profile(arm.record_key, arm.problem)
-        if path.is_file():
-            found |= self._read(path, ProfileRecord, None).columns()
+        profile = self._current(path, ProfileRecord, self._digests.profile(arm) if self._digests else None)
+        if profile is not None:
+            found |= profile.columns()
         return found
+
+    def _current(self, path: Path, model: type[R], digest: str | None) -> R | None:
+        """A record that is there only if somebody asked for it: None where it is not, or is left over from other code."""
+        try:
+            return self._read(path, model, digest) if path.is_file() else None
+        except StaleRecord:
+            return None
 
     def _read(self, path: Path, model: type[R], digest: str | None) -> R:
         if path not in self._records:

@@ -21,6 +21,9 @@ def describe(record: CompareRecord) -> Iterator[str]:
             shown = "; ".join(f"{c.name} {c.base} -> {c.arm}" for c in outcomes[:MOST_OUTCOMES])
             more = f"; {len(outcomes) - MOST_OUTCOMES} more" if len(outcomes) > MOST_OUTCOMES else ""
             yield f"    moved: {shown}{more}"
+        if pair.kind == "kernel" and pair.source_diff:
+            head, *_ = pair.source_diff.splitlines()
+            yield f"    source: {head} (the diff is in the record)"
         yield f"    {pair.certificate}"
     for effect in record.effects:
         what = " x ".join(

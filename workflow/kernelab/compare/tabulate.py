@@ -57,7 +57,9 @@ def claims_csv(rows: Sequence[ClaimRow]) -> str:
 
 def _comparison_row(record: CompareRecord, pair: ComparedPair, stale: str) -> dict[str, Any]:
     timed = pair.ratio is not None
-    note = "; ".join(part for part in (f"stale: {stale}" if stale else "", *pair.notes, pair.reason) if part)
+    elsewhere = _elsewhere(record, pair)
+    parts = (f"stale: {stale}" if stale else "", *pair.notes, pair.reason, *elsewhere)
+    note = "; ".join(part for part in parts if part)
     return {
         "experiment": record.experiment,
         "base_arm": pair.base,
@@ -79,6 +81,16 @@ def _comparison_row(record: CompareRecord, pair: ComparedPair, stale: str) -> di
         "outcomes_changed": _changes(pair.outcomes_changed),
         "note": note,
     }
+
+
+def _elsewhere(record: CompareRecord, pair: ComparedPair) -> list[str]:
+    """Where the same change was asked of another base or problem first, and the answer is not the same."""
+    change = f"{pair.variable}: {pair.base_level} -> {pair.level}"
+    return [
+        f"the answer {asked.answer}s from {asked.first}"
+        for asked in record.same_question
+        if (asked.second, asked.change) == (pair.base, change) and asked.answer in ("flip", "fade")
+    ]
 
 
 def _changes(changes: Sequence[Change]) -> str:

@@ -8,15 +8,19 @@ what timing, NVML, locks and records share.
 from __future__ import annotations
 
 import ctypes
+import json
 import re
 from dataclasses import dataclass
 from functools import lru_cache
+from pathlib import Path
 
 from kernelab.errors import UserError
 from kernelab.plan.arms import Device
 from kernelab.plan.load import DEFAULT_ARCH
 
 _MAJOR, _MINOR = 75, 76  # CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_{MAJOR,MINOR}
+RESULTS = Path("results")
+SAFE_ID = re.compile(r"^[a-z0-9][a-z0-9-]*$")
 EMULATED = Device(id="emulated", kind="emulated", name="emulated", arch=DEFAULT_ARCH)
 
 
@@ -74,7 +78,8 @@ def identify(wanted: str) -> Device:
     """The device that a config's `device` names.
 
     Args:
-        wanted: auto, emulated, an index in CUDA's order, a UUID (or its start), or a name (or part of one).
+        wanted: auto, emulated, an index in CUDA's order, a UUID (or its start), a name (or part of one), or the id
+            of a card that results/ holds timings of, though it is not here (their tables can be made anywhere).
 
     Raises:
         UserError: nothing matches, or more than one does.
@@ -91,6 +96,8 @@ def identify(wanted: str) -> Device:
         matching = [gpu for gpu in gpus if gpu.uuid.lower().startswith(wanted.lower())]
     else:
         matching = [gpu for gpu in gpus if wanted.lower() in gpu.name.lower()]
+    if not matching and (recorded := recorded_device(RESULTS / wanted)) is not None:
+        return recorded
     if len(matching) != 1:
         reason = (
             "matches more than one GPU; name its index or UUID"
@@ -99,6 +106,17 @@ def identify(wanted: str) -> Device:
         )
         raise UserError(f"config.yaml: device: {wanted} {reason} ({listed})")
     return _device(matching[0])
+
+
+def recorded_device(folder: Path) -> Device | None:
+    """The card that a folder below results/ has timings of, as they describe it; None where it has none."""
+    for path in sorted(folder.glob("timing/*.json")) if SAFE_ID.match(folder.name) else ():
+        try:
+            card = json.loads(path.read_text(encoding="utf-8"))["card"]
+            return Device(id=folder.name, kind="gpu", name=card["name"], arch=card["arch"], uuid=card["uuid"])
+        except (OSError, ValueError, KeyError, TypeError):
+            continue
+    return None
 
 
 def _device(gpu: Gpu) -> Device:

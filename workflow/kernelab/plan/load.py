@@ -42,18 +42,8 @@ def load_plan(
     Raises:
         UserError: one line for each fault, naming file, line, key and reason.
     """
-    document = strict_yaml.read(root / CONFIG, CONFIG)
-    for path in config_files:
-        extra = strict_yaml.read(path)
-        document = Document(document.file, overlay(document.data, extra.data), document.lines)
-    if overrides:
-        document = Document(document.file, overlay(document.data, overrides), document.lines)
-    config = validate(Config, document)
-    folders, catalogues = _catalogues(root)
-    try:
-        resolver = Resolver(config, catalogues, identify(config.device))
-    except Unresolvable as error:
-        raise UserError(f"{document.where(_key_of(str(error)))}: {_reason_of(str(error))}") from None
+    resolver, folders, document = load_resolver(root, identify, overrides, config_files)
+    config = resolver.config
     experiments = {}
     for name, experiment in config.experiments.items():
         try:
@@ -64,7 +54,7 @@ def load_plan(
         name: OperationPlan(
             folder=folders[name], operation=catalogue.operation, kernels=dict(catalogue.kernels)
         )
-        for name, catalogue in catalogues.items()
+        for name, catalogue in resolver.catalogues.items()
     }
     return Plan(
         device=resolver.device,
@@ -79,6 +69,30 @@ def load_plan(
         check=config.check,
         profile=config.profile,
     )
+
+
+def load_resolver(
+    root: Path,
+    identify: Identify,
+    overrides: Mapping[str, Any] | None = None,
+    config_files: Sequence[Path] = (),
+) -> tuple[Resolver, dict[str, str], Document]:
+    """What arms are made by, without the experiments: the resolver, each operation's folder, and config.yaml for messages.
+
+    Arguments and errors are those of load_plan.
+    """
+    document = strict_yaml.read(root / CONFIG, CONFIG)
+    for path in config_files:
+        extra = strict_yaml.read(path)
+        document = Document(document.file, overlay(document.data, extra.data), document.lines)
+    if overrides:
+        document = Document(document.file, overlay(document.data, overrides), document.lines)
+    config = validate(Config, document)
+    folders, catalogues = _catalogues(root)
+    try:
+        return Resolver(config, catalogues, identify(config.device)), folders, document
+    except Unresolvable as error:
+        raise UserError(f"{document.where(_key_of(str(error)))}: {_reason_of(str(error))}") from None
 
 
 def overlay(under: Any, over: Any) -> Any:

@@ -19,6 +19,16 @@ WORDS = {
     "confounded": "confounded",
     "not_measured": "not measured",
 }
+TELLING = {
+    "registers": "registers",
+    "spill_bytes": "spilled bytes",
+    "occupancy_pct": "occupancy in %",
+    "bound_pct_of_peak": "ceiling in % of peak",
+    "emu_wavefronts_per_load": "passes a shared load",
+    "emu_sectors_per_load": "sectors a load",
+    "hot_loop_instructions": "instructions in the hot loop",
+}
+"""Outcomes that are told first."""
 DECIDED = ("faster", "slower", "equivalent", "within_margin", "identical_code")
 
 
@@ -79,7 +89,8 @@ def in_words(pair: ComparedPair) -> str:
         if 0.5 <= pair.ratio.value <= 2.0:
             low, high = sorted(abs(end - 1.0) for end in (pair.ratio.low, pair.ratio.high))
             less = "less" if pair.ratio.value < 1.0 else "more"
-            return f"takes {percent(pair.ratio.value - 1.0, signed=False)} {less} time ({percent(low, signed=False)} to {percent(high, signed=False)})"
+            ends = f"{percent(low, signed=False)} to {percent(high, signed=False)}"
+            return f"takes {percent(pair.ratio.value - 1.0, signed=False)} {less} time ({ends})"
         return f"is {effect(pair.ratio)} ({interval(pair.ratio)})"
     if pair.verdict == "equivalent":
         return f"makes no difference of 1% or more ({interval(pair.ratio)})"
@@ -89,7 +100,9 @@ def in_words(pair: ComparedPair) -> str:
         return f"cannot be judged: {'; '.join(pair.confounds) or pair.reason}"
     if pair.verdict == "not_measured":
         return f"was not timed ({pair.reason})"
-    return f"is {WORDS.get(pair.verdict, pair.verdict)}: {pair.reason}" + (f" ({interval(pair.ratio)})" if pair.ratio else "")
+    return f"is {WORDS.get(pair.verdict, pair.verdict)}: {pair.reason}" + (
+        f" ({interval(pair.ratio)})" if pair.ratio else ""
+    )
 
 
 def answer(record: CompareRecord) -> Answer:
@@ -97,7 +110,12 @@ def answer(record: CompareRecord) -> Answer:
     pairs = record.comparisons
     verdicts = Counter(pair.verdict for pair in pairs)
     verdict = next(iter(verdicts)) if len(verdicts) == 1 else "mixed"
-    return Answer(record.experiment, record.question, verdict if pairs else "not_measured", _sentence(record, pairs, verdicts))
+    return Answer(
+        record.experiment,
+        record.question,
+        verdict if pairs else "not_measured",
+        _sentence(record, pairs, verdicts),
+    )
 
 
 def _sentence(record: CompareRecord, pairs: Sequence[ComparedPair], verdicts: Counter[str]) -> str:
@@ -106,13 +124,13 @@ def _sentence(record: CompareRecord, pairs: Sequence[ComparedPair], verdicts: Co
     if record.design == "steps":
         whole = [pair for pair in pairs if pair.kind == "steps"] or list(pairs)
         return f"{_cap(change(whole[-1]))} {in_words(whole[-1])}. {_same(record)}".strip()
+    if record.design == "ladder" and set(verdicts) != {"not_measured"}:
+        return f"{_gains(pairs)} {_fastest(record)}".strip()
     if len(pairs) == 1:
-        return f"{_cap(change(pairs[0]))} {in_words(pairs[0])}."
+        return f"{_cap(change(pairs[0]))} {in_words(pairs[0])}. {_known(pairs[0])}".strip()
     if set(verdicts) == {"not_measured"}:
         reasons = Counter(pair.reason for pair in pairs)
         return f"None of the {len(pairs)} comparisons was timed ({reasons.most_common(1)[0][0]})."
-    if record.design == "ladder":
-        return f"{_gains(pairs)} {_fastest(record)}".strip()
     counts = ", ".join(f"{count} {WORDS.get(name, name)}" for name, count in verdicts.most_common())
     words = f"Of {len(pairs)} comparisons: {counts}."
     timed = [pair for pair in pairs if pair.ratio is not None and pair.verdict in ("faster", "slower")]
@@ -129,13 +147,28 @@ def _gains(pairs: Sequence[ComparedPair]) -> str:
 
 
 def _fastest(record: CompareRecord) -> str:
-    timed = {name: float(time) for name, arm in record.arms.items() if (time := arm.get("time_ms")) is not None}
+    timed = {
+        name: float(time) for name, arm in record.arms.items() if (time := arm.get("time_ms")) is not None
+    }
     if not timed:
         return ""
     name = min(timed, key=lambda arm: timed[arm])
     share = record.arms[name].get("pct_of_cublas")
     against = f", {float(share):.1f}% of the library's speed" if share is not None else ""
     return f"The fastest is {name.partition('@')[0].removesuffix('/default')}: {timed[name]:.4g} ms{against}."
+
+
+def _known(pair: ComparedPair) -> str:
+    """What the code alone says of an untimed change."""
+    if pair.verdict != "not_measured":
+        return ""
+    moved = {
+        change.name: f"{TELLING[change.name]} {change.base} to {change.arm}"
+        for change in pair.outcomes_changed
+        if change.name in TELLING
+    }
+    told = [moved[name] for name in TELLING if name in moved][:3]
+    return f"Known without it: {', '.join(told)}." if told else ""
 
 
 def _same(record: CompareRecord) -> str:

@@ -69,7 +69,12 @@ def sass_side_by_side(base: Sequence[Run], arm: Sequence[Run], most: int, contex
     lines: list[Line] = []
     for tag, low, high, start, end in matcher.get_opcodes():
         if tag == "equal":
-            lines += _equal([(a, b) for a, b in zip(base[low:high], arm[start:end], strict=True)], context, not lines, high == len(base))
+            lines += _equal(
+                [(a, b) for a, b in zip(base[low:high], arm[start:end], strict=True)],
+                context,
+                not lines,
+                high == len(base),
+            )
             continue
         for left, right in itertools.zip_longest(base[low:high], arm[start:end]):
             lines.append(Line(_side(left, True), _side(right, True)))

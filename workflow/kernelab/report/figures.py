@@ -5,16 +5,16 @@ from __future__ import annotations
 import statistics
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from kernelab.plan.arms import PlannedExperiment
 from kernelab.records.compare import ComparedPair, CompareRecord
 from kernelab.report.answers import WORDS, change, effect
 from kernelab.report.charts import judged, raw
-from kernelab.report.charts import rungs as rung_charts
 from kernelab.report.charts.theme import Figure
+from kernelab.report.ladder_figures import OF_LADDER
 from kernelab.report.reader import Results
-from kernelab.report.rungs import Rung, ceilings, flops, least_bytes, read_rungs
 from kernelab.statistics.estimate import estimate
 from kernelab.statistics.policy import VerdictPolicy
 from kernelab.timing.rounds import pair_rounds
@@ -40,122 +40,11 @@ def drawings(results: Results, root: Path) -> Iterator[Drawing]:
     for experiment in results.experiments():
         name = experiment.name
         if experiment.design == "ladder":
-            yield from _of_ladder(results, experiment, root)
-        yield Drawing(f"{name}-forest", lambda e=experiment: forest(results, e))  # type: ignore[misc]
-        if experiment.design == "steps":
-            yield Drawing(f"{name}-waterfall", lambda e=experiment: waterfall(results, e))  # type: ignore[misc]
-        yield Drawing(f"{name}-interaction", lambda e=experiment: interaction(results, e))  # type: ignore[misc]
-        yield Drawing(f"{name}-samples", lambda e=experiment: samples(results, e))  # type: ignore[misc]
-
-
-def _of_ladder(results: Results, experiment: PlannedExperiment, root: Path) -> Iterator[Drawing]:
-    for kind, draw in (("speed", speed), ("roofline", roofline), ("stalls", stalls), ("occupancy", occupancy), ("bound", bound), ("wavefronts", wavefronts)):
-        yield Drawing(f"{experiment.name}-{kind}", lambda d=draw: d(results, experiment, root))  # type: ignore[misc]
-
-
-def speed(results: Results, experiment: PlannedExperiment, root: Path) -> Figure | None:
-    """The ladder beside the published figures."""
-    rungs, _ = read_rungs(results, experiment, root)
-    against = "pct_of_cublas" if any(rung.number("pct_of_cublas") for rung in rungs) else "pct_of_peak"
-    unit = "% of the library's speed" if against == "pct_of_cublas" else "% of FP32 peak"
-    rows = []
-    for rung in rungs:
-        share = rung.number(against)
-        if against == "pct_of_cublas" and rung.row["variable"] == "reference":
-            share = 100.0 if rung.number("time_ms") else None
-        if share is not None:
-            rows.append({"kernel": rung.kernel, "share": share, "text": f"{rung.number('tflops') or 0:.3g} TFLOP/s"})
-    if not rows:
-        return None
-    published = [
-        {"kernel": rung.kernel, "share": share, "source": source}
-        for rung in rungs
-        for source, share in rung.published.items()
-        if against == "pct_of_cublas"
-    ]
-    best = max(rows, key=lambda row: row["share"])
-    words = f"Bar chart of {len(rows)} kernels, {unit}: from {rows[0]['kernel']} to the fastest, {best['kernel']}, at {best['share']:.1f}%."
-    return Figure(f"{experiment.name}-speed", "Speed of each rung", words, "table.csv", rung_charts.speed(rows, published, unit))
-
-
-def roofline(results: Results, experiment: PlannedExperiment, root: Path) -> Figure | None:
-    """Speed under the ceilings of compute and bandwidth."""
-    rungs, _ = read_rungs(results, experiment, root)
-    points = []
-    for rung in rungs:
-        tflops = rung.number("tflops")
-        if tflops is None:
-            continue
-        counted = (rung.number("ncu_dram_read_bytes") or 0.0) + (rung.number("ncu_dram_write_bytes") or 0.0)
-        moved = counted or least_bytes(results, rung.row)
-        points.append({"kernel": rung.kernel, "tflops": tflops, "intensity": flops(results, rung.row) / moved, "bytes": "as ncu counted" if counted else "the fewest possible"})
-    roof = ceilings(results, rungs)
-    if not points or roof is None:
-        return None
-    ridge = roof.tflops * 1e3 / roof.gb_s
-    low = min(min(point["intensity"] for point in points) / 2, ridge / 4)
-    high = max(max(point["intensity"] for point in points) * 2, ridge * 4)
-    memory = f"{roof.gb_s:.0f} GB/s ({roof.gb_s_from})"
-    compute = f"{roof.tflops:.1f} TFLOP/s ({roof.tflops_from})"
-    lines = [
-        {"intensity": low, "tflops": low * roof.gb_s * 1e-3, "ceiling": memory},
-        {"intensity": ridge, "tflops": roof.tflops, "ceiling": memory},
-        {"intensity": ridge, "tflops": roof.tflops, "ceiling": compute},
-        {"intensity": high, "tflops": roof.tflops, "ceiling": compute},
-    ]
-    words = f"Roofline of {len(points)} kernels under {memory} and {compute}; the ceilings meet at {ridge:.1f} FLOP per byte."
-    return Figure(f"{experiment.name}-roofline", "Roofline", words, "table.csv", rung_charts.roofline(points, lines, ridge))
-
-
-def stalls(results: Results, experiment: PlannedExperiment, root: Path) -> Figure | None:
-    """Why warps wait."""
-    rungs, _ = read_rungs(results, experiment, root)
-    rows = [
-        {"kernel": rung.kernel, "reason": column.removeprefix("ncu_stall_").replace("_", " "), "warps": value}
-        for rung in rungs
-        for column in rung.row
-        if column.startswith("ncu_stall_") and (value := rung.number(column)) is not None
-    ]
-    if not rows:
-        return None
-    kernels = list(dict.fromkeys(str(row["kernel"]) for row in rows))
-    words = f"Stacked bars of {len(kernels)} kernels: how many warps wait per issued instruction, by reason. The figures are in the columns ncu_stall_* of table.csv."
-    return Figure(f"{experiment.name}-stalls", "Why warps wait", words, "table.csv", rung_charts.stalls(rows, kernels))
-
-
-def occupancy(results: Results, experiment: PlannedExperiment, root: Path) -> Figure | None:
-    """Occupancy against speed."""
-    rungs, _ = read_rungs(results, experiment, root)
-    achieved = all(rung.number("ncu_warps_active_pct") is not None for rung in rungs if rung.number("tflops"))
-    column = "ncu_warps_active_pct" if achieved else "occupancy_pct"
-    rows = [
-        {"kernel": rung.kernel, "short": rung.kernel.partition("_")[0], "occupancy": share, "tflops": tflops}
-        for rung in rungs
-        if (share := rung.number(column)) is not None and (tflops := rung.number("tflops")) is not None
-    ]
-    if len(rows) < 2:
-        return None
-    words = f"Scatter of {len(rows)} kernels: occupancy against speed."
-    return Figure(f"{experiment.name}-occupancy", "Occupancy against speed", words, "table.csv", rung_charts.occupancy(rows, achieved))
-
-
-def bound(results: Results, experiment: PlannedExperiment, root: Path) -> Figure | None:
-    """What the hot loop's instructions allow, without a GPU."""
-    return _static(results, experiment, root, "bound", "bound_pct_of_peak", "What the hot loop allows", "at most, % of FP32 peak")
-
-
-def wavefronts(results: Results, experiment: PlannedExperiment, root: Path) -> Figure | None:
-    """Passes through shared memory, counted by emulation."""
-    return _static(results, experiment, root, "wavefronts", "emu_wavefronts_per_load", "Passes of a shared load", "wavefronts per shared load of a warp, emulated")
-
-
-def _static(results: Results, experiment: PlannedExperiment, root: Path, kind: str, column: str, title: str, unit: str) -> Figure | None:
-    rungs, _ = read_rungs(results, experiment, root)
-    rows = [{"kernel": rung.kernel, "value": value, "text": f"{value:.3g}"} for rung in rungs if (value := rung.number(column)) is not None]
-    if not rows:
-        return None
-    words = f"Bar chart of {len(rows)} kernels: {unit}. The figures are in the column {column} of table.csv."
-    return Figure(f"{experiment.name}-{kind}", title, words, "table.csv", rung_charts.static(rows, unit))
+            for kind, ladder in OF_LADDER.items():
+                yield Drawing(f"{name}-{kind}", partial(ladder, results, experiment, root))
+        for kind, draw in OF_EXPERIMENT.items():
+            if kind != "waterfall" or experiment.design == "steps":
+                yield Drawing(f"{name}-{kind}", partial(draw, results, experiment))
 
 
 def forest(results: Results, experiment: PlannedExperiment) -> Figure | None:
@@ -164,16 +53,28 @@ def forest(results: Results, experiment: PlannedExperiment) -> Figure | None:
     timed = [pair for pair in record.comparisons if pair.ratio is not None] if record else []
     if record is None or not timed:
         return None
-    shown = sorted(timed, key=lambda pair: -abs(pair.ratio.log_mean if pair.ratio else 0.0))[:MOST_COMPARISONS]
+    shown = sorted(timed, key=lambda pair: -abs(pair.ratio.log_mean if pair.ratio else 0.0))[
+        :MOST_COMPARISONS
+    ]
     rows = [
-        {"label": _label(record, pair), "ratio": pair.ratio.value, "low": pair.ratio.low, "high": pair.ratio.high, "verdict": WORDS.get(pair.verdict, pair.verdict)}
+        {
+            "label": _label(record, pair),
+            "ratio": pair.ratio.value,
+            "low": pair.ratio.low,
+            "high": pair.ratio.high,
+            "verdict": WORDS.get(pair.verdict, pair.verdict),
+        }
         for pair in timed
         if pair.ratio is not None and pair in shown
     ]
     rows += _controls(results, experiment)
     told = "; ".join(f"{row['label']} {row['verdict']}" for row in rows[:6])
-    words = f"Forest plot of {len(rows)} ratios of times with 95% intervals: {told}{' and more' if len(rows) > 6 else ''}. The figures are in comparisons.csv."
-    title = "Time of each arm against its base" if len(timed) == len(shown) else f"The {len(shown)} largest of {len(timed)} effects"
+    words = f"Forest plot of {len(rows)} ratios of times with 95% intervals: {told}{' and more' if len(rows) > 6 else ''}."
+    title = (
+        "Time of each arm against its base"
+        if len(timed) == len(shown)
+        else f"The {len(shown)} largest of {len(timed)} effects"
+    )
     return Figure(f"{experiment.name}-forest", title, words, "comparisons.csv", judged.forest(rows, MARGIN))
 
 
@@ -197,7 +98,15 @@ def _controls(results: Results, experiment: PlannedExperiment) -> list[dict[str,
             if len(rounds.time) < 2:
                 continue
             found = estimate(rounds.time, policy)
-            rows.append({"label": f"A/A: {base}", "ratio": found.ratio, "low": found.low, "high": found.high, "verdict": "A/A"})
+            rows.append(
+                {
+                    "label": f"A/A: {base}",
+                    "ratio": found.ratio,
+                    "low": found.low,
+                    "high": found.high,
+                    "verdict": "A/A",
+                }
+            )
     return rows[:4]
 
 
@@ -209,7 +118,11 @@ def waterfall(results: Results, experiment: PlannedExperiment) -> Figure | None:
         return None
     single = [pair for pair in record.comparisons if pair.kind != "steps"]
     first = single[0].base if single else ""
-    single = [pair for pair in single if record.arms and results.arm(pair.base).problem == results.arm(first).problem]
+    single = [
+        pair
+        for pair in single
+        if record.arms and results.arm(pair.base).problem == results.arm(first).problem
+    ]
     times = {name: arm.time_ms for name, arm in timed.arms.items()}
     # One chain only: further bases or problems have their own rows in the tables.
     chain: list[ComparedPair] = []
@@ -222,10 +135,24 @@ def waterfall(results: Results, experiment: PlannedExperiment) -> Figure | None:
     rows = [{"label": "start", "before": 0.0, "after": start, "kind": "start", "text": f"{start:.3f} ms"}]
     for pair in chain:
         before, after = times[pair.base] or 0.0, times[pair.arm] or 0.0
-        rows.append({"label": change(pair), "before": before, "after": after, "kind": "gain" if after <= before else "loss", "text": effect(pair.ratio) or f"{after - before:+.3f} ms"})
+        rows.append(
+            {
+                "label": change(pair),
+                "before": before,
+                "after": after,
+                "kind": "gain" if after <= before else "loss",
+                "text": effect(pair.ratio) or f"{after - before:+.3f} ms",
+            }
+        )
     rows.append({"label": "end", "before": 0.0, "after": end, "kind": "end", "text": f"{end:.3f} ms"})
     words = f"Waterfall of {len(chain)} steps from {start:.3f} to {end:.3f} ms."
-    return Figure(f"{experiment.name}-waterfall", "What each step changes", words, "comparisons.csv", judged.waterfall(rows))
+    return Figure(
+        f"{experiment.name}-waterfall",
+        "What each step changes",
+        words,
+        "comparisons.csv",
+        judged.waterfall(rows),
+    )
 
 
 def interaction(results: Results, experiment: PlannedExperiment) -> Figure | None:
@@ -242,10 +169,20 @@ def interaction(results: Results, experiment: PlannedExperiment) -> Figure | Non
     for base in bases:
         mine = [pair for pair in pairs if pair.base == base]
         rows.append({"level": mine[0].base_level, "ratio": 1.0, "low": 1.0, "high": 1.0, "line": base})
-        rows += [{"level": p.level, "ratio": p.ratio.value, "low": p.ratio.low, "high": p.ratio.high, "line": base} for p in mine if p.ratio]
+        rows += [
+            {"level": p.level, "ratio": p.ratio.value, "low": p.ratio.low, "high": p.ratio.high, "line": base}
+            for p in mine
+            if p.ratio
+        ]
     levels = list(dict.fromkeys(str(row["level"]) for row in rows))
-    words = f"Lines of {variable} over {len(levels)} levels on {len(bases)} bases; lines that are not parallel interact. The figures are in comparisons.csv."
-    return Figure(f"{experiment.name}-interaction", f"{variable} on each base", words, "comparisons.csv", judged.interaction(rows, levels))
+    words = f"Lines of {variable} over {len(levels)} levels on {len(bases)} bases; lines that are not parallel interact."
+    return Figure(
+        f"{experiment.name}-interaction",
+        f"{variable} on each base",
+        words,
+        "comparisons.csv",
+        judged.interaction(rows, levels),
+    )
 
 
 def samples(results: Results, experiment: PlannedExperiment) -> Figure | None:
@@ -260,14 +197,20 @@ def samples(results: Results, experiment: PlannedExperiment) -> Figure | None:
     room = max(LEAST_SAMPLES, min(MOST_SAMPLES, ALL_SAMPLES // len(results.plan.experiments)))
     every = -(-len(of_arms) // room)
     chosen = [sample for sample in of_arms if sample.round % every == 0]
-    processes = {key: order for order, key in enumerate(dict.fromkeys((s.session, s.process) for s in chosen))}
+    processes = {
+        key: order for order, key in enumerate(dict.fromkeys((s.session, s.process) for s in chosen))
+    }
     arms_table = [
-        {"a": number, "arm": arm, "middle": statistics.median(s.time_ms for s in of_arms if s.arm == arm)} for number, arm in enumerate(shown)
+        {"a": number, "arm": arm, "middle": statistics.median(s.time_ms for s in of_arms if s.arm == arm)}
+        for number, arm in enumerate(shown)
     ]
     numbers = {arm: number for number, arm in enumerate(shown)}
     lines = ["at,a,time,clock,power"]
     lines += [_line(s, processes[(s.session, s.process)] * rounds, numbers[s.arm]) for s in chosen]
-    words = f"{len(chosen)} raw samples of {len(shown)} arms over {len(processes)} processes: time against each arm's median, SM clock and power."
+    words = (
+        f"{len(chosen)} raw samples of {len(shown)} arms over {len(processes)} processes: "
+        "time against each arm's median, SM clock and power."
+    )
     title = "Samples in the order in which they were taken"
     if every > 1:
         title += f", one round in {every}"
@@ -276,7 +219,13 @@ def samples(results: Results, experiment: PlannedExperiment) -> Figure | None:
     source = results.layout.samples(experiment.name).relative_to(results.folder).as_posix()
     starts = [order * rounds for order in processes.values()]
     has = any(s.sm_clock_mhz for s in chosen), any(s.power_w for s in chosen)
-    return Figure(f"{experiment.name}-samples", title, words, source, raw.samples("\n".join(lines), arms_table, starts, rounds, *has))
+    return Figure(
+        f"{experiment.name}-samples",
+        title,
+        words,
+        source,
+        raw.samples("\n".join(lines), arms_table, starts, rounds, *has),
+    )
 
 
 def _most_telling(results: Results, experiment: PlannedExperiment, arms: list[str]) -> list[str]:
@@ -285,7 +234,9 @@ def _most_telling(results: Results, experiment: PlannedExperiment, arms: list[st
         return arms
     record = results.compared(experiment.name)
     pairs = [pair for pair in record.comparisons if pair.ratio is not None] if record else []
-    ranked = [pair.arm for pair in sorted(pairs, key=lambda pair: -abs(pair.ratio.log_mean if pair.ratio else 0.0))]
+    ranked = [
+        pair.arm for pair in sorted(pairs, key=lambda pair: -abs(pair.ratio.log_mean if pair.ratio else 0.0))
+    ]
     bases = [pair.base for pair in pairs]
     controls = [arm for arm in arms if arm.endswith("#aa")]
     if experiment.design == "ladder":
@@ -299,3 +250,11 @@ def _line(sample: Sample, start: int, arm: int) -> str:
     clock = "" if sample.sm_clock_mhz is None else f"{sample.sm_clock_mhz:.0f}"
     power = "" if sample.power_w is None else f"{sample.power_w:.0f}"
     return f"{at:g},{arm},{sample.time_ms:.5g},{clock},{power}"
+
+
+OF_EXPERIMENT: dict[str, Callable[[Results, PlannedExperiment], Figure | None]] = {
+    "forest": forest,
+    "waterfall": waterfall,
+    "interaction": interaction,
+    "samples": samples,
+}

@@ -32,11 +32,20 @@ def gaps(results: Results) -> list[Gap]:
     """Every reason for which something was not measured."""
     arms = list({row["arm"]: row for row in results.table}.values())
     found: list[Gap] = []
-    unbuilt = [row for row in arms if row["status"] == "not_measured" and not row["registers"] and row["kernel"]]
+    unbuilt = [
+        row
+        for row in arms
+        if row["status"] == "not_measured" and not row["registers"] and results.arm(row["arm"]).build
+    ]
     untimed = [row for row in arms if not row["time_ms"] and row["status"] not in FAULTS]
     unprofiled = [row for row in arms if row["time_ms"] and not row.get("ncu_time_ms")]
     unchecked = [row for row in arms if not row["correct"] and row["status"] not in FAULTS]
-    for what, rows in (("code", unbuilt), ("time", untimed), ("counters", unprofiled), ("correctness", unchecked)):
+    for what, rows in (
+        ("code", unbuilt),
+        ("time", untimed),
+        ("counters", unprofiled),
+        ("correctness", unchecked),
+    ):
         for why, count in Counter(_why(what, row, results) for row in rows).most_common():
             names = [row["arm"] for row in rows if _why(what, row, results) == why]
             found.append(Gap(what, count, names[:SHOWN], why, _remedy(what, why, results)))
@@ -47,7 +56,7 @@ def _why(what: str, row: Row, results: Results) -> str:
     if what in ("time", "counters") and not results.on_gpu and "not timed" not in row["note"]:
         return "there was no GPU"
     if what == "counters":
-        _, found, reason = row["note"].partition("not profiled: ")
+        _, _, reason = row["note"].partition("not profiled: ")
         return reason or "profiling is off, or ncu gave no counters"
     return row["note"] or "not said"
 
@@ -55,7 +64,7 @@ def _why(what: str, row: Row, results: Results) -> str:
 def _remedy(what: str, why: str, results: Results) -> str:
     if what == "code":
         return "python -m kernelab doctor"
-    if what == "time" and not results.on_gpu:
+    if what in ("time", "correctness") and not results.on_gpu:
         return "snakemake results/report.html  # on a machine with an NVIDIA GPU; what is built and checked here is reused"
     if what == "counters":
         return "python -m kernelab doctor  # says how to get ncu and the permission to count"

@@ -7,14 +7,16 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
+from kernelab.records.compare import CompareRecord
 from kernelab.report.answers import effect, interval, percent
 from kernelab.report.reader import Results, Row
 from kernelab.report.rungs import Rung, number
-from kernelab.records.compare import CompareRecord
 from kernelab.table.columns import COLUMNS
 
-Kind = Literal["text", "name", "number", "verdict", "link"]
-ABOUT = {column.name: f"{column.about} ({column.unit})" if column.unit else column.about for column in COLUMNS}
+Kind = Literal["text", "word", "name", "number", "verdict", "link"]
+ABOUT = {
+    column.name: f"{column.about} ({column.unit})" if column.unit else column.about for column in COLUMNS
+}
 
 
 @dataclass(frozen=True)
@@ -81,7 +83,9 @@ def grid(columns: list[Heading], rows: Iterable[tuple[Sequence[Cell], str]], fil
     """A table; with a label, its filter offers the kinds that its rows have."""
     made = [GridRow(list(zip(columns, cells, strict=True)), kind) for cells, kind in rows]
     counts = Counter(row.kind for row in made if row.kind).most_common()
-    return Grid(columns, made, Filter(filter_label, [kind for kind, _ in counts]) if filter_label else None, counts)
+    return Grid(
+        columns, made, Filter(filter_label, [kind for kind, _ in counts]) if filter_label else None, counts
+    )
 
 
 def comparisons_grid(results: Results) -> Grid:
@@ -90,8 +94,8 @@ def comparisons_grid(results: Results) -> Grid:
         Heading("experiment", "link"),
         Heading("base", "name"),
         Heading("arm", "name"),
-        Heading("variable", "text"),
-        Heading("change", "text"),
+        Heading("variable", "word"),
+        Heading("change", "word"),
         Heading("verdict", "verdict"),
         Heading("time", "number", "change of time, arm against base"),
         Heading("95% from", "number"),
@@ -125,13 +129,13 @@ def claims_grid(results: Results) -> Grid | None:
     if not results.claims:
         return None
     columns = [
-        Heading("claim", "name"),
+        Heading("claim", "word"),
         Heading("says", "text"),
         Heading("status", "verdict"),
         Heading("claimed", "number"),
         Heading("measured", "number"),
         Heading("95% interval", "number"),
-        Heading("of", "name"),
+        Heading("of", "word"),
         Heading("experiment", "link"),
         Heading("claimed on", "text"),
         Heading("why", "text"),
@@ -158,7 +162,8 @@ def claims_grid(results: Results) -> Grid | None:
 ARM_COLUMNS = (
     "time_ms", "tflops", "pct_of_cublas", "pct_of_peak", "registers", "spill_bytes", "shared_bytes", "threads", "occupancy_pct",
     "hot_loop_instructions", "ffma_share_pct", "bound_pct_of_peak", "lds_128", "lds_64", "lds_32", "emu_sectors_per_load",
-    "emu_wavefronts_per_load", "emu_wavefronts_per_store", "ncu_fma_pipe_pct", "ncu_issue_active_pct", "ncu_warp_cycles_per_issue",
+    "emu_wavefronts_per_load", "emu_wavefronts_per_store", "ncu_fma_pipe_pct", "ncu_issue_active_pct",
+    "ncu_warp_cycles_per_issue",
 )  # fmt: skip
 
 
@@ -169,11 +174,19 @@ def arms_grid(results: Results) -> Grid:
     columns = [
         Heading("arm", "name"),
         Heading("status", "verdict"),
-        Heading("correct", "text"),
+        Heading("correct", "word"),
         *(Heading(name, "number", ABOUT.get(name, "")) for name in used),
     ]
     rows = [
-        ([cell(row["arm"]), cell(row["status"]), cell(row["correct"]), *(figure(row, name) for name in used)], row["status"])
+        (
+            [
+                cell(row["arm"]),
+                cell(row["status"]),
+                cell(row["correct"]),
+                *(figure(row, name) for name in used),
+            ],
+            row["status"],
+        )
         for row in arms
     ]
     return grid(columns, rows, "Status")
@@ -224,7 +237,9 @@ def effects_grid(record: CompareRecord) -> Grid | None:
     ]
     rows = []
     for found in record.effects:
-        what = " \N{MULTIPLICATION SIGN} ".join(f"{name}={level}" for name, level in zip(found.variables, found.levels, strict=True))
+        what = " \N{MULTIPLICATION SIGN} ".join(
+            f"{name}={level}" for name, level in zip(found.variables, found.levels, strict=True)
+        )
         cells = [
             cell(what),
             cell(found.kernel),

@@ -67,7 +67,10 @@ def render(results: Results, root: Path, out: Path) -> str:
         out: where the page is written; named in the commands that reproduce it.
     """
     environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(TEMPLATES), autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=False
+        loader=jinja2.FileSystemLoader(TEMPLATES),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=False,
     )
     # Jinja's loader decides by no suffix here: everything that is put in is escaped, but for the parts marked below.
     figures = _figures(results, root)
@@ -82,7 +85,17 @@ def render(results: Results, root: Path, out: Path) -> str:
         look=in_script(json.dumps(CONFIG)),
         version=__version__,
         verdict_words=WORDS | CLAIM_WORDS,
-        known_verdicts=(*VERDICTS, "ok", "mixed", "holds", "reversed", "weaker", "stronger", "refused", "no_effect"),
+        known_verdicts=(
+            *VERDICTS,
+            "ok",
+            "mixed",
+            "holds",
+            "reversed",
+            "weaker",
+            "stronger",
+            "refused",
+            "no_effect",
+        ),
         glossary=list(GLOSSARY.items()),
     )
 
@@ -107,7 +120,7 @@ def _context(results: Results, figures: Mapping[str, Plot], root: Path, out: Pat
         for record in [records[e.name]]
     ]
     return {
-        "title": f"kernelab on {_card(results)}",
+        "title": f"kernelab on {results.plan.device.name}" if results.on_gpu else "kernelab without a GPU",
         "facts": _facts(results),
         "summary": _summary(results),
         "answers": answers,
@@ -131,11 +144,17 @@ def _facts(results: Results) -> list[tuple[str, str]]:
     plan = results.plan
     arms = {row["arm"]: row for row in results.table}
     timed = next((record for e in plan.experiments if (record := results.timed(e)) and record.sessions), None)
-    compilers = ", ".join(facts.get("compiler") or f"{name}: {facts.get('status', '')}" for name, facts in results.toolchain.items())
+    compilers = ", ".join(
+        facts.get("compiler") or f"{name}: {facts.get('status', '')}"
+        for name, facts in results.toolchain.items()
+    )
     facts = [
         ("Card", f"{_card(results)} ({', '.join(sorted({build.arch for build in plan.builds.values()}))})"),
         ("Compiler", compilers or "not recorded"),
-        ("Run", f"{len(plan.experiments)} experiments, {len(results.comparisons)} comparisons, {len(arms)} arms"),
+        (
+            "Run",
+            f"{len(plan.experiments)} experiments, {len(results.comparisons)} comparisons, {len(arms)} arms",
+        ),
         ("Correct", _correct(results)),
     ]
     if timed and timed.card:
@@ -159,12 +178,11 @@ def _summary(results: Results) -> str:
     if not verdicts:
         return "Nothing was compared."
     if set(verdicts) <= {"not_measured", "confounded", "identical_code"} and not results.on_gpu:
-        return (
-            f"No GPU here: of {sum(verdicts.values())} comparisons {verdicts['identical_code']} compile to identical code and "
-            f"{verdicts['confounded']} are confounded, which needs no clock; the others wait for a card."
-        )
+        known = f"{verdicts['identical_code']} of {sum(verdicts.values())} comparisons are known to be identical code"
+        return f"Without a GPU, {known} and {verdicts['confounded']} to be confounded; the others wait for a card."
     decided = sum(verdicts[name] for name in DECIDED)
-    return f"{decided} of {sum(verdicts.values())} comparisons are decided: {', '.join(f'{count} {WORDS.get(name, name)}' for name, count in verdicts.most_common())}."
+    counts = ", ".join(f"{count} {WORDS.get(name, name)}" for name, count in verdicts.most_common())
+    return f"{decided} of {sum(verdicts.values())} comparisons are decided: {counts}."
 
 
 def _provenance(results: Results) -> list[tuple[str, str]]:
@@ -174,8 +192,19 @@ def _provenance(results: Results) -> list[tuple[str, str]]:
     found.append(("results folder", results.folder.as_posix()))
     found.append(("device", f"{plan.device.id} {plan.device.uuid}".strip()))
     for name, facts in results.toolchain.items():
-        found.append((f"toolchain {name}", ", ".join(f"{key} {facts[key]}" for key in ("compiler", "disassembler", "fingerprint", "status") if facts.get(key))))
-    found.append(("timing policy", ", ".join(f"{name} {value}" for name, value in plan.timing.model_dump().items())))
+        found.append(
+            (
+                f"toolchain {name}",
+                ", ".join(
+                    f"{key} {facts[key]}"
+                    for key in ("compiler", "disassembler", "fingerprint", "status")
+                    if facts.get(key)
+                ),
+            )
+        )
+    found.append(
+        ("timing policy", ", ".join(f"{name} {value}" for name, value in plan.timing.model_dump().items()))
+    )
     return found
 
 

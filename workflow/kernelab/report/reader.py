@@ -116,9 +116,13 @@ def _plan(path: Path) -> Plan:
     try:
         return Plan.model_validate_json(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        raise UserError(f"{path}: not made yet; run snakemake results/table.csv, or name a snapshot with --results") from None
+        raise UserError(
+            f"{path}: not made yet; run snakemake results/table.csv, or name a snapshot with --results"
+        ) from None
     except ValueError as error:
-        raise UserError(f"{path}: not a plan of this kernelab ({str(error).splitlines()[0]}); make it again") from None
+        raise UserError(
+            f"{path}: not a plan of this kernelab ({str(error).splitlines()[0]}); make it again"
+        ) from None
 
 
 def _table(path: Path) -> list[Row]:

@@ -46,21 +46,29 @@ def number(row: Row, column: str) -> float | None:
         return None
 
 
-def read_rungs(results: Results, experiment: PlannedExperiment, root: Path) -> tuple[list[Rung], tuple[PublishedFigures, ...]]:
+def read_rungs(
+    results: Results, experiment: PlannedExperiment, root: Path
+) -> tuple[list[Rung], tuple[PublishedFigures, ...]]:
     """The rungs of a ladder with its library arms first, and the sources of the published figures."""
     rows = results.rows_of(experiment.name)
     if not rows:
         return [], ()
     operation = results.plan.operations[results.arm(experiment.arms[0]).operation]
     published = read_published(root / operation.folder)
-    ordered = sorted(rows, key=lambda row: row["variable"] != "reference")  # stable: the library, then the rungs in order
+    ordered = sorted(
+        rows, key=lambda row: row["variable"] != "reference"
+    )  # stable: the library, then the rungs in order
     several = len({row["problem"] for row in rows}) > 1
     rungs = [
         Rung(
             kernel=row["kernel"] + (f" at {row['problem']}" if several else ""),
             idea=operation.kernels[row["kernel"]].idea if row["kernel"] in operation.kernels else "",
             row=row,
-            published={source.source: source.pct_of_cublas[row["kernel"]] for source in published if row["kernel"] in source.pct_of_cublas},
+            published={
+                source.source: source.pct_of_cublas[row["kernel"]]
+                for source in published
+                if row["kernel"] in source.pct_of_cublas
+            },
         )
         for row in ordered
     ]
@@ -73,20 +81,30 @@ def ceilings(results: Results, rungs: Sequence[Rung]) -> Ceilings | None:
     The bandwidth is the highest that an arm of the results reached while moving no fewer bytes than its operation must
     and doing at most one operation a byte (the triad kernels); where none did, the memory bus's peak.
     """
-    card = next((record.card for e in results.experiments() if (record := results.timed(e.name)) and record.card), None)
+    card = next(
+        (record.card for e in results.experiments() if (record := results.timed(e.name)) and record.card),
+        None,
+    )
     if card is None or card.fp32_lanes is None:
         return None
     clocks = [clock for rung in rungs if (clock := rung.number("sm_clock_mhz"))]
     clock = max(clocks, default=card.max_sm_clock_mhz or 0.0)
     if not clock:
         return None
-    reached = [(rate, row["arm"]) for row in results.table if (rate := _streaming_rate(results, row)) is not None]
+    reached = [
+        (rate, row["arm"]) for row in results.table if (rate := _streaming_rate(results, row)) is not None
+    ]
     rate, source = max(reached, default=(memory_peak_gb_s(card), "the memory bus's peak"))
     if not rate:
         return None
     if reached:
         source = f"measured: {source}"
-    return Ceilings(fp32_peak_tflops(card.multiprocessors, card.fp32_lanes, clock), rate, f"FP32 peak at {clock:.0f} MHz, the measured clock", source)
+    return Ceilings(
+        fp32_peak_tflops(card.multiprocessors, card.fp32_lanes, clock),
+        rate,
+        f"FP32 peak at {clock:.0f} MHz, the measured clock",
+        source,
+    )
 
 
 def least_bytes(results: Results, row: Row) -> float:

@@ -7,6 +7,7 @@ the user's cache folder for the next report.
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from importlib import metadata
 from pathlib import Path
 
@@ -25,19 +26,18 @@ def vega_bundle() -> str:
     try:
         version = metadata.version(PACKAGE)
     except metadata.PackageNotFoundError:
-        raise UserError(f"{PACKAGE} is not installed; the report needs it: pip install {PACKAGE} altair") from None
+        raise UserError(
+            f"{PACKAGE} is not installed; the report needs it: pip install {PACKAGE} altair"
+        ) from None
     kept = _cache() / f"vega-{version}.js"
-    try:
+    with suppress(OSError, UnicodeDecodeError):
         return kept.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError):
-        pass
     import vl_convert
 
-    script = vl_convert.javascript_bundle().replace("</script", "<\\/script").replace("<!--", "<\\!--")
-    try:
+    bundle: str = vl_convert.javascript_bundle()  # type: ignore[call-arg] # its stub asks for what has a default
+    script = bundle.replace("</script", "<\\/script").replace("<!--", "<\\!--")
+    with suppress(OSError):  # a home that cannot be written costs the next report 6 s
         write_text(kept, script)
-    except OSError:
-        pass  # a home that cannot be written costs the next report 6 s
     return script
 
 

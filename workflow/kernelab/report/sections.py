@@ -20,10 +20,11 @@ from kernelab.report.answers import answer, change, effect, interval, percent
 from kernelab.report.charts.theme import Figure
 from kernelab.report.code import Run, SideBySide, runs_of, sass_side_by_side, source_side_by_side
 from kernelab.report.grids import Grid, GridRow, Heading, effects_grid, rungs_grid, written
+from kernelab.report.ladder_figures import OF_LADDER
 from kernelab.report.reader import Results
 from kernelab.report.rungs import read_rungs
 
-MOST_DETAILED = 300
+MOST_DETAILED = 200
 """Comparisons with their details on the page; the rest are rows of a table."""
 DIFF_ROWS = 6000
 """Rows of all side-by-side views together: each comparison has its share."""
@@ -102,9 +103,20 @@ class ExperimentView:
 
 def plot(figure: Figure) -> Plot:
     """A figure for the page. The look that all share is on the page once."""
-    text = json.dumps({key: value for key, value in figure.spec.items() if key != "config"}, separators=(",", ":"), ensure_ascii=False)
+    text = json.dumps(
+        {key: value for key, value in figure.spec.items() if key != "config"},
+        separators=(",", ":"),
+        ensure_ascii=False,
+    )
     heights = [int(view.get("height", 100)) for view in figure.spec.get("vconcat", [figure.spec])]
-    return Plot(figure.name, figure.title, figure.alt, figure.source, sum(heights) + AXIS + (LEGEND if LEGENDS.search(text) else 0), in_script(text))
+    return Plot(
+        figure.name,
+        figure.title,
+        figure.alt,
+        figure.source,
+        sum(heights) + AXIS + (LEGEND if LEGENDS.search(text) else 0),
+        in_script(text),
+    )
 
 
 def in_script(text: str) -> Markup:
@@ -112,12 +124,14 @@ def in_script(text: str) -> Markup:
     return Markup(text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029"))
 
 
-def ladder_view(results: Results, experiment: PlannedExperiment, figures: Mapping[str, Plot], root: Path) -> Ladder | None:
+def ladder_view(
+    results: Results, experiment: PlannedExperiment, figures: Mapping[str, Plot], root: Path
+) -> Ladder | None:
     """The part of a ladder; None where its rows are not in the table."""
     rungs, published = read_rungs(results, experiment, root)
     if not rungs:
         return None
-    own = [name for name in figures if name.startswith(f"{experiment.name}-") and name.removeprefix(f"{experiment.name}-") in _OF_LADDER]
+    own = [name for kind in OF_LADDER if (name := f"{experiment.name}-{kind}") in figures]
     rows = rungs_grid(rungs, [source.source for source in published])
     operation = results.arm(experiment.arms[0]).operation
     return Ladder(
@@ -129,9 +143,6 @@ def ladder_view(results: Results, experiment: PlannedExperiment, figures: Mappin
         columns=rows.columns,
         rows=rows.rows,
     )
-
-
-_OF_LADDER = ("speed", "roofline", "stalls", "occupancy", "bound", "wavefronts")
 
 
 class ExperimentViews:
@@ -156,14 +167,22 @@ class ExperimentViews:
         timing = self._results.timed(name)
         pairs = record.comparisons if record else []
         chosen = [pair for pair in pairs if (name, pair.base, pair.arm) in self._detailed]
-        figures = [self._figures[key] for key in (f"{name}-waterfall", f"{name}-interaction", f"{name}-forest") if key in self._figures]
+        figures = [
+            self._figures[key]
+            for key in (f"{name}-waterfall", f"{name}-interaction", f"{name}-forest")
+            if key in self._figures
+        ]
         return ExperimentView(
             name=name,
             question=experiment.question,
             sentence=answer(record).sentence if record else "Not compared yet.",
             design=_design(self._results, experiment),
             figures=figures,
-            same_question=[_asked(asked) for asked in record.same_question if asked.answer in ("flip", "fade")] if record else [],
+            same_question=[
+                _asked(asked) for asked in record.same_question if asked.answer in ("flip", "fade")
+            ]
+            if record
+            else [],
             effects=effects_grid(record) if record else None,
             pairs=[self._pair(record, pair, number) for number, pair in enumerate(chosen)] if record else [],
             left_out=len(pairs) - len(chosen),
@@ -183,7 +202,7 @@ class ExperimentViews:
             on=pair.base if len(bases) > 1 and record.design not in ("ladder", "steps") else "",
             reason=pair.reason,
             notes=pair.notes,
-            confounds=pair.confounds,
+            confounds=[phrase for phrase in pair.confounds if phrase not in pair.reason],
             figures=_pair_figures(pair),
             facts=pair.control_facts_changed,
             outcomes=[_shown(outcome) for outcome in pair.outcomes_changed],
@@ -202,7 +221,9 @@ class ExperimentViews:
         if not base or not arm:
             return None, None
         hot = sass_side_by_side([r for r in base if r.hot], [r for r in arm if r.hot], self._diff_rows)
-        cold = sass_side_by_side([r for r in base if not r.hot], [r for r in arm if not r.hot], self._diff_rows // 3)
+        cold = sass_side_by_side(
+            [r for r in base if not r.hot], [r for r in arm if not r.hot], self._diff_rows // 3
+        )
         return hot, cold
 
     def _listing(self, name: str) -> list[Run]:
@@ -220,18 +241,33 @@ class ExperimentViews:
 
 
 def _pair_figures(pair: ComparedPair) -> list[tuple[str, str]]:
-    figures = [(name, f"{ratio.value:.5f} ({ratio.low:.5f} to {ratio.high:.5f})") for name, ratio in (("time ratio", pair.ratio), ("cycles ratio", pair.cycles), ("clock ratio", pair.clock)) if ratio]
+    figures = [
+        (name, f"{ratio.value:.5f} ({ratio.low:.5f} to {ratio.high:.5f})")
+        for name, ratio in (
+            ("time ratio", pair.ratio),
+            ("cycles ratio", pair.cycles),
+            ("clock ratio", pair.clock),
+        )
+        if ratio
+    ]
     if pair.aa_half_width is not None:
         figures.append(("A/A half-width", percent(pair.aa_half_width, signed=False)))
     if pair.p_value is not None:
-        figures.append(("p of no difference", f"{pair.p_value:.2g}" + (f", of {pair.levels} levels" if pair.levels > 1 else "")))
+        figures.append(
+            (
+                "p of no difference",
+                f"{pair.p_value:.2g}" + (f", of {pair.levels} levels" if pair.levels > 1 else ""),
+            )
+        )
     if pair.ratio:
         figures.append(("processes and rounds", f"{pair.processes} and {pair.rounds}"))
     return figures
 
 
 def _shown(outcome: Change) -> Change:
-    return Change(name=outcome.name.replace("sass_", "hot loop "), base=_short(outcome.base), arm=_short(outcome.arm))
+    return Change(
+        name=outcome.name.replace("sass_", "hot loop "), base=_short(outcome.base), arm=_short(outcome.arm)
+    )
 
 
 def _short(text: str) -> str:
@@ -278,11 +314,17 @@ def _conditions(timing: TimingRecord) -> list[tuple[str, str]]:
     where = session.conditions
     found = [
         ("sessions", str(len(timing.sessions))),
-        ("processes", f"{len(session.processes)}{', extended' if session.extended else ''} ({session.reason})"),
+        (
+            "processes",
+            f"{len(session.processes)}{', extended' if session.extended else ''} ({session.reason})",
+        ),
         ("rounds a process", str(session.rounds)),
         ("driver, runtime", f"{where.driver}, CUDA {where.cuda_runtime}"),
         ("cuBLAS, CuPy", f"{where.cublas}, {where.cupy}"),
         ("clocks", f"locked at {session.locked_clock_mhz} MHz" if session.locked_clock_mhz else "not locked"),
-        ("warm-up", ", ".join(f"{p.warmup_s:.1f} s{'' if p.steady else ' (not steady)'}" for p in session.processes)),
+        (
+            "warm-up",
+            ", ".join(f"{p.warmup_s:.1f} s{'' if p.steady else ' (not steady)'}" for p in session.processes),
+        ),
     ]
     return [*found, *sorted(session.environment_before.items()), *sorted(where.environment.items())]

@@ -82,7 +82,7 @@ def _join(
             len(lanes),
         )
         if info.waits:
-            m._push(segment.number + 1, lanes)
+            m.push(segment.number + 1, lanes)
         return
     state = m.barriers.get((block, number))
     if state is None:
@@ -134,7 +134,7 @@ def _release(m: Any, block: int, number: int, state: State) -> None:
         m.run.races.release(m, block, number, lanes)
         _reduce(m, state)
     for place, lanes in state.waiting:
-        m._push(place + 1, lanes)
+        m.push(place + 1, lanes)
 
 
 def _check_divergence(m: Any, block: int, state: State) -> None:

@@ -9,6 +9,7 @@ strong write that a strong read and a fence or acquire observe. Shuffles and vot
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -40,6 +41,15 @@ class CohortClocks:
         return self.rows[block]
 
 
+@dataclass(slots=True)
+class Snapshot:
+    """What a thread knew at some time: of its block (whose first thread is `start`), and the number of its vector."""
+
+    start: int
+    near: NDArray[np.int32]
+    far: int
+
+
 class Knowledge:
     """What every thread of the grid knows of every other's clock."""
 
@@ -47,7 +57,7 @@ class Knowledge:
         self.threads = threads
         self.size = blocks * threads
         self.vectors: list[NDArray[np.int32] | None] = [None]
-        self.fenced: dict[int, NDArray[np.int32]] = {}
+        self.fenced: dict[int, Snapshot] = {}
         self.pending: dict[int, NDArray[np.int32]] = {}
         self.released: dict[tuple[str, int], NDArray[np.int32]] = {}
 
@@ -78,18 +88,22 @@ class Knowledge:
                 result[chosen] = vector[thread[chosen]] >= clock[chosen]
         return result
 
-    def vector(self, m: Any, state: CohortClocks, lane: int) -> NDArray[np.int32]:
-        """All that one thread knows, its own clock included."""
+    def snapshot(self, m: Any, state: CohortClocks, lane: int) -> Snapshot:
+        """All that one thread knows now."""
         block, thread = int(m.block_of[lane]), int(m.thread_of[lane])
-        far = self.vectors[state.far[block, thread]]
-        full = np.zeros(self.size, np.int32) if far is None else far.copy()
-        start = int(m.blocks[block]) * self.threads
         near = (
             state.rows[block, thread] if state.own[block] and state.rows is not None else state.common[block]
         )
-        part = full[start : start + self.threads]
-        np.maximum(part, near, out=part)
-        part[thread] = state.clock[block, thread]
+        row = near.copy()
+        row[thread] = state.clock[block, thread]
+        return Snapshot(int(m.blocks[block]) * self.threads, row, int(state.far[block, thread]))
+
+    def vector(self, snapshot: Snapshot) -> NDArray[np.int32]:
+        """A snapshot over all threads of the grid."""
+        far = self.vectors[snapshot.far]
+        full = np.zeros(self.size, np.int32) if far is None else far.copy()
+        part = full[snapshot.start : snapshot.start + self.threads]
+        np.maximum(part, snapshot.near, out=part)
         return full
 
     def learn(self, m: Any, state: CohortClocks, lane: int, vector: NDArray[np.int32]) -> None:
@@ -104,9 +118,13 @@ class Knowledge:
         rows = state.row_of(block)
         rows[threads] = np.maximum(rows[threads], vector[start : start + self.threads])
         rows[threads, threads] = state.clock[block, threads]
-        if vector[:start].any() or vector[start + self.threads :].any():
-            far = state.far[block, threads]
-            for number in np.unique(far).tolist():
+        outside = (slice(None, start), slice(start + self.threads, None))
+        if not any(vector[part].any() for part in outside):
+            return
+        far = state.far[block, threads]
+        for number in np.unique(far).tolist():
+            known = self.vectors[number]
+            if known is None or any((known[part] < vector[part]).any() for part in outside):
                 state.far[block, threads[far == number]] = self._joined([number], vector)
 
     def _joined(self, numbers: Iterable[int], vector: NDArray[np.int32] | None = None) -> int:
@@ -162,7 +180,7 @@ class Knowledge:
             number = int(m.blocks[block]) * self.threads + thread
             if number in self.pending:
                 self.learn(m, state, lane, self.pending.pop(number))
-            self.fenced[number] = self.vector(m, state, lane)
+            self.fenced[number] = self.snapshot(m, state, lane)
             state.clock[block, thread] += 1
 
     def publish(
@@ -172,12 +190,13 @@ class Knowledge:
         block, thread = int(m.block_of[lane]), int(m.thread_of[lane])
         number = int(m.blocks[block]) * self.threads + thread
         if release:
-            vector: NDArray[np.int32] | None = self.vector(m, state, lane)
+            snapshot: Snapshot | None = self.snapshot(m, state, lane)
             state.clock[block, thread] += 1
         else:
-            vector = self.fenced.get(number)
+            snapshot = self.fenced.get(number)
         before = self.released.get(key) if rmw else None
-        if vector is not None:
+        if snapshot is not None:
+            vector = self.vector(snapshot)
             self.released[key] = vector if before is None else np.maximum(before, vector)
         elif before is None:
             self.released.pop(key, None)

@@ -142,16 +142,9 @@ class Run:
             for machine in list(running):
                 if machine.advance():
                     self.races.finish_cohort(machine)
+                    machine.release()
                     running.remove(machine)
         self.races.finish()
-
-    def split(self, lanes: NDArray[np.int64]) -> list[NDArray[np.int64]]:
-        """With a shuffled order: the lanes in two random sets of warps, to be run apart."""
-        if len(lanes) <= 32:
-            return [lanes]
-        apart = self.random.random(int(lanes[-1] >> 5) + 1) < 0.5
-        chosen = apart[lanes >> 5]
-        return [lanes[chosen], lanes[~chosen]]
 
     # What sites and detectors ask for
 

@@ -51,7 +51,7 @@ def gather(m: Any, segment: Segment, lanes: Lanes) -> tuple[int, Lanes] | None:
         )
     collective.apply(m, chosen)
     if m.runnable:
-        m._push_whole(following, chosen)
+        m.push(following, chosen)
         return None
     return following, chosen
 

@@ -17,6 +17,7 @@ from .decoded import SHARED_BASE
 from .mbarriers import MBarriers
 from .memory import SHARED_SHIFT, Region, Space
 from .program import Program, Segment
+from .ready import Ready
 from .special import special_register
 from .types import FILE_DTYPES
 
@@ -51,7 +52,7 @@ class Machine:
         self.mbarriers = MBarriers()
         self.barriers: dict[tuple[int, int], barriers.State] = {}
         self.gatherings: dict[tuple[int, int], NDArray[np.int64]] = {}
-        self.runnable: dict[int, list[NDArray[np.int64]]] = {}
+        self.runnable = Ready(self.lanes, run.random if run.shuffled else None)
         self.views = self._registers()
         self._spaces = {"global": run.memory, **self._memories()}
         self._offsets = {
@@ -100,6 +101,12 @@ class Machine:
         local.resize(local.stride * self.lanes if layout.local else 0)
         return {"shared": shared, "local": local}
 
+    def release(self) -> None:
+        """Give up what is large, once all lanes have exited; race reports need the rest."""
+        self.views.clear()
+        self._spaces = {"global": self.run.memory}
+        self._scratch = None
+
     def space(self, name: str) -> Space:
         return self._spaces[name]
 
@@ -125,42 +132,24 @@ class Machine:
     # Control flow
 
     def start(self) -> None:
-        self._push(0, self._start)
+        self.push(0, self._start)
 
     def _everyone(self, lanes: Lanes) -> NDArray[np.int64]:
         return np.arange(self.lanes) if lanes is None else lanes
 
-    def _push(self, segment: int, lanes: Lanes) -> None:
-        for part in self.run.split(self._everyone(lanes)) if self.run.shuffled else (self._everyone(lanes),):
-            if len(part):
-                self.runnable.setdefault(segment, []).append(part)
-
-    def _pop(self, segment: int) -> Lanes:
-        waiting = self.runnable[segment]
-        if self.run.shuffled:
-            lanes = waiting.pop(self.run.random.integers(len(waiting)))
-            if not waiting:
-                del self.runnable[segment]
-        else:
-            del self.runnable[segment]
-            lanes = waiting[0] if len(waiting) == 1 else np.sort(np.concatenate(waiting))
-        return None if len(lanes) == self.lanes else lanes
-
-    def _choose(self) -> int:
-        if self.run.shuffled:
-            return int(self.run.random.choice(list(self.runnable)))
-        return min(self.runnable)
+    def push(self, segment: int, lanes: Lanes) -> None:
+        """Lanes will go on at a segment."""
+        self.runnable.push(segment, self._everyone(lanes))
 
     def advance(self) -> bool:
         """Run until every lane has exited or the cohort polls in vain; True when it has finished."""
         polls = streak = 0
         while self.runnable:
-            current = self._choose()
-            if polls > _POLLING_PATIENCE or streak > _PATIENCE:
-                others = sorted(self.runnable)
-                current = others[(others.index(current) + 1) % len(others)]
-                streak = 0
-            lanes = self._pop(current)
+            impatient = polls > _POLLING_PATIENCE or streak > _PATIENCE
+            colour, current = place = self.runnable.choose(impatient)
+            streak = 0 if impatient else streak
+            group = self.runnable.pop(place)
+            lanes: Lanes = None if len(group) == self.lanes else group
             while True:
                 segment = self.segments[current]
                 self.executed += segment.count
@@ -181,32 +170,28 @@ class Machine:
                 if follow is None:
                     break
                 current, lanes = follow
-                if polls > 4 * _POLLING_PATIENCE and self.run.several:
-                    self._push_whole(current, lanes)
-                    return False
-                if self.runnable and (
-                    self.run.shuffled
-                    or min(self.runnable) <= current
-                    or streak > _PATIENCE
-                    or polls > _POLLING_PATIENCE
+                impatient = polls > _POLLING_PATIENCE or streak > _PATIENCE
+                if self._yields(polls) or (
+                    self.runnable and (impatient or self.runnable.comes_first((colour, current)))
                 ):
-                    self._push_whole(current, lanes)
+                    self.push(current, lanes)
                     break
             if not self.runnable:
                 self._settle()
-            elif polls > 4 * _POLLING_PATIENCE and self.run.several:
+            elif self._yields(polls):
                 return False
         self.finished = True
         return True
+
+    def _yields(self, polls: int) -> bool:
+        """Whether it is time to let another cohort run, which may bring what is polled for."""
+        return self.run.several and polls > 4 * _POLLING_PATIENCE
 
     def _count_vain(self) -> None:
         if self.run.progress != self._seen_progress:
             self._seen_progress = self.run.progress
             self.vain = 0
         self.vain += 1
-
-    def _push_whole(self, segment: int, lanes: Lanes) -> None:
-        self.runnable.setdefault(segment, []).append(self._everyone(lanes))
 
     def _finish(self, segment: Segment, lanes: Lanes) -> tuple[int, Lanes] | None:
         """Carry out a segment's end. Returns where the same lanes go on, or None when they were queued."""
@@ -225,12 +210,12 @@ class Machine:
                 return following, lanes
             if not taken.all():
                 everyone = self._everyone(lanes)
-                self._push(following, everyone[~taken])
+                self.push(following, everyone[~taken])
                 lanes = everyone[taken]
         kind = end.ends
         if kind == "branch":
             if segment.guard is not None and self.runnable:
-                self._push_whole(segment.targets[0], lanes)
+                self.push(segment.targets[0], lanes)
                 return None
             return segment.targets[0], lanes
         if kind == "barrier":
@@ -260,7 +245,7 @@ class Machine:
         everyone = self._everyone(lanes)
         index = np.broadcast_to(segment.index(self, lanes), (1, len(everyone)))[0]
         for value in np.unique(index):
-            self._push(segment.targets[min(int(value), len(segment.targets) - 1)], everyone[index == value])
+            self.push(segment.targets[min(int(value), len(segment.targets) - 1)], everyone[index == value])
 
     def _exit(self, lanes: Lanes) -> None:
         everyone = self._everyone(lanes)
@@ -279,7 +264,7 @@ class Machine:
     def _rerun_collective(self, segment: int, waiting: NDArray[np.int64]) -> None:
         follow = gatherings.gather(self, self.segments[segment], waiting)
         if follow is not None:
-            self._push_whole(*follow)
+            self.push(*follow)
 
     def _settle(self) -> None:
         """Nothing can run: report the threads that wait for ever."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import altair as alt
 
@@ -11,7 +12,7 @@ from kernelab.report.charts.theme import VERDICT_COLOUR, Spec, Values, colour, d
 
 LARGE_EFFECT = math.log(1.35)
 """Above this the ratio is drawn on a log axis, where a gain and the like loss are as long."""
-SIGNED = {"labelExpr": "datum.value == 0 ? '0%' : format(datum.value, '+.2~%')"}
+SIGNED: dict[str, Any] = {"labelExpr": "datum.value == 0 ? '0%' : format(datum.value, '+.2~%')"}
 
 
 def forest(rows: Values, margin: float) -> Spec:
@@ -29,7 +30,9 @@ def forest(rows: Values, margin: float) -> Spec:
     values = [{**row, "change": float(row["ratio"]) - 1.0} for row in rows]
 
     def at(field: str) -> alt.X:
-        title = "time of the arm / time of the base (log scale)" if wide else "change of time, arm against base"
+        title = (
+            "time of the arm / time of the base (log scale)" if wide else "change of time, arm against base"
+        )
         axis = alt.Axis(title=title, tickCount=6, grid=True, **({"format": form} if wide else SIGNED))
         return alt.X(f"{field}:Q", scale=scale, axis=axis)
 
@@ -56,11 +59,17 @@ def forest(rows: Values, margin: float) -> Spec:
         .mark_rect(color=colour("band"))
         .encode(x=alt.X("from:Q", scale=scale), x2="to:Q")
     )
-    zero = alt.Chart(data([{"at": base}])).mark_rule(color=colour("muted"), strokeDash=[3, 3]).encode(x="at:Q")
+    zero = (
+        alt.Chart(data([{"at": base}])).mark_rule(color=colour("muted"), strokeDash=[3, 3]).encode(x="at:Q")
+    )
     rows_ = alt.Chart(data(values))
     interval = rows_.mark_rule(strokeWidth=3).encode(x=at("low"), x2="high:Q", y=y, color=shade, tooltip=tips)
     point = rows_.mark_point(filled=True, size=90, opacity=1).encode(
-        x=at("ratio"), y=y, color=shade, tooltip=tips, shape=alt.condition("datum.verdict == 'A/A'", alt.value("diamond"), alt.value("circle"))
+        x=at("ratio"),
+        y=y,
+        color=shade,
+        tooltip=tips,
+        shape=alt.condition("datum.verdict == 'A/A'", alt.value("diamond"), alt.value("circle")),
     )
     height = max(70, 26 * len(rows))
     layers = [band, zero, interval, point] if reach < 40 * margin or not wide else [zero, interval, point]
@@ -78,23 +87,43 @@ def waterfall(rows: Values) -> Spec:
     values = [{**row, "what": names[str(row["kind"])]} for row in rows]
     present = list(dict.fromkeys(value["what"] for value in values))
     shade = {names[kind]: colour(name) for kind, name in kinds.items()}
-    lowest = min(min(float(row["before"]), float(row["after"])) for row in rows if row["kind"] in ("gain", "loss"))
+    lowest = min(
+        min(float(row["before"]), float(row["after"])) for row in rows if row["kind"] in ("gain", "loss")
+    )
     highest = max(max(float(row["before"]), float(row["after"])) for row in rows)
     floor = max(0.0, lowest - 0.6 * (highest - lowest))
     for value in values:
         if value["kind"] in ("start", "end"):
             value["before"] = floor
     chart = alt.Chart(data(values))
-    x = alt.X("label:N", sort=None, axis=alt.Axis(title=None, labelAngle=0, labelLimit=110, domain=False, ticks=False))
+    x = alt.X(
+        "label:N",
+        sort=None,
+        axis=alt.Axis(title=None, labelAngle=0, labelLimit=110, domain=False, ticks=False),
+    )
     bars = chart.mark_bar().encode(
         x=x,
-        y=alt.Y("before:Q", scale=alt.Scale(zero=False, domainMin=floor), title="time, ms (axis does not start at 0)"),
+        y=alt.Y(
+            "before:Q",
+            scale=alt.Scale(zero=False, domainMin=floor),
+            title="time, ms (axis does not start at 0)",
+        ),
         y2="after:Q",
-        color=alt.Color("what:N", scale=alt.Scale(domain=present, range=[shade[name] for name in present]), legend=alt.Legend(title=None)),
-        tooltip=[alt.Tooltip("label:N", title="step"), alt.Tooltip("after:Q", format=".4f", title="time, ms"), alt.Tooltip("text:N", title="effect")],
+        color=alt.Color(
+            "what:N",
+            scale=alt.Scale(domain=present, range=[shade[name] for name in present]),
+            legend=alt.Legend(title=None),
+        ),
+        tooltip=[
+            alt.Tooltip("label:N", title="step"),
+            alt.Tooltip("after:Q", format=".4f", title="time, ms"),
+            alt.Tooltip("text:N", title="effect"),
+        ],
     )
-    text = chart.mark_text(baseline="bottom", dy=-4).encode(x=x, y=alt.Y("top:Q"), text="text:N").transform_calculate(
-        top="max(datum.before, datum.after)"
+    text = (
+        chart.mark_text(baseline="bottom", dy=-4)
+        .encode(x=x, y=alt.Y("top:Q"), text="text:N")
+        .transform_calculate(top="max(datum.before, datum.after)")
     )
     return finish(alt.layer(bars, text), 280)
 
@@ -106,12 +135,23 @@ def interaction(rows: Values, levels: Sequence[str]) -> Spec:
         rows: level, ratio, low, high (to the line's own base level), line.
         levels: in order.
     """
-    chart = alt.Chart(data([{**row, **{k: float(row[k]) - 1.0 for k in ("ratio", "low", "high")}} for row in rows]))
-    x = alt.X("level:N", sort=list(levels), axis=alt.Axis(title=None, labelAngle=0, labelLimit=120), scale=alt.Scale(padding=0.4))
+    chart = alt.Chart(
+        data([{**row, **{k: float(row[k]) - 1.0 for k in ("ratio", "low", "high")}} for row in rows])
+    )
+    x = alt.X(
+        "level:N",
+        sort=list(levels),
+        axis=alt.Axis(title=None, labelAngle=0, labelLimit=120),
+        scale=alt.Scale(padding=0.4),
+    )
     shade = alt.Color("line:N", sort=None, legend=alt.Legend(title=None, columns=1))
     dash = alt.StrokeDash("line:N", sort=None, legend=None)
     tips = ["line:N", "level:N", alt.Tooltip("ratio:Q", format="+.2%", title="time against its base level")]
-    y = alt.Y("ratio:Q", axis=alt.Axis(title="time against the line's own base level", **SIGNED), scale=alt.Scale(zero=True))
+    y = alt.Y(
+        "ratio:Q",
+        axis=alt.Axis(title="time against the line's own base level", **SIGNED),
+        scale=alt.Scale(zero=True),
+    )
     lines = chart.mark_line(point=alt.OverlayMarkDef(filled=True, size=70), strokeWidth=2).encode(
         x=x, y=y, color=shade, strokeDash=dash, tooltip=tips
     )

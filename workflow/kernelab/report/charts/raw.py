@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import altair as alt
 
 from kernelab.report.charts.theme import Spec, Values, colour, data, finish
 
 
-def samples(table: str, arms: Values, starts: list[int], rounds: int, has_clock: bool, has_power: bool) -> Spec:
+def samples(
+    table: str, arms: Values, starts: list[int], rounds: int, has_clock: bool, has_power: bool
+) -> Spec:
     """Deviation of every sample from its arm's median, SM clock, and power, over rounds and processes.
 
     Args:
@@ -17,11 +21,21 @@ def samples(table: str, arms: Values, starts: list[int], rounds: int, has_clock:
         rounds: of a process.
         has_clock, has_power: whether those columns hold anything.
     """
-    parse = {name: "number" for name in ("at", "a", "time", "clock", "power")}
+    parse = dict.fromkeys(("at", "a", "time", "clock", "power"), "number")
     rows = alt.InlineData(values=table, format=alt.CsvDataFormat(type="csv", parse=parse))
-    bounds = alt.Chart(data([{"at": start - 0.5} for start in starts])).mark_rule(color=colour("grid")).encode(x="at:Q")
-    shade = alt.Color("arm:N", sort=[str(arm["arm"]) for arm in arms], legend=alt.Legend(title=None, columns=2, symbolType="circle"))
-    x = alt.X("at:Q", axis=alt.Axis(title=None, grid=False, tickCount=6), scale=alt.Scale(nice=False, padding=6))
+    bounds = (
+        alt.Chart(data([{"at": start - 0.5} for start in starts]))
+        .mark_rule(color=colour("grid"))
+        .encode(x="at:Q")
+    )
+    shade = alt.Color(
+        "arm:N",
+        sort=[str(arm["arm"]) for arm in arms],
+        legend=alt.Legend(title=None, columns=2, symbolType="circle"),
+    )
+    x = alt.X(
+        "at:Q", axis=alt.Axis(title=None, grid=False, tickCount=6), scale=alt.Scale(nice=False, padding=6)
+    )
     last = x.copy()
     last["axis"] = alt.Axis(title="round; each line is where a fresh process begins", grid=False, tickCount=6)
     tips = [
@@ -35,8 +49,10 @@ def samples(table: str, arms: Values, starts: list[int], rounds: int, has_clock:
     ]
     named = alt.LookupData(data=data(arms), key="a", fields=["arm", "middle"])
 
-    def panel(field: str, title: str, form: str, height: int, where: alt.X) -> alt.LayerChart:
-        y = alt.Y(f"{field}:Q", scale=alt.Scale(zero=False), axis=alt.Axis(title=title, format=form, tickCount=4))
+    def panel(field: str, title: str, form: str, height: int, where: alt.X) -> Any:
+        y = alt.Y(
+            f"{field}:Q", scale=alt.Scale(zero=False), axis=alt.Axis(title=title, format=form, tickCount=4)
+        )
         dots = (
             alt.Chart(rows)
             .transform_lookup(lookup="a", from_=named)

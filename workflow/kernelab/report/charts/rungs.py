@@ -29,13 +29,26 @@ def speed(rows: Values, published: Values, unit: str) -> Spec:
     x = alt.X("share:Q", title=unit, scale=alt.Scale(domain=[0, max(100.0, highest) * 1.02]))
     chart = alt.Chart(data(rows))
     bars = chart.mark_bar(color=colour("series-1"), height=alt.RelativeBandSize(0.62)).encode(
-        x=x, y=_names(), tooltip=[alt.Tooltip("kernel:N", title="rung"), alt.Tooltip("share:Q", format=".1f", title=unit), alt.Tooltip("text:N", title="speed")]
+        x=x,
+        y=_names(),
+        tooltip=[
+            alt.Tooltip("kernel:N", title="rung"),
+            alt.Tooltip("share:Q", format=".1f", title=unit),
+            alt.Tooltip("text:N", title="speed"),
+        ],
     )
     behind = {str(row["kernel"]): float(row["share"]) for row in rows}
     for mark in published:
         behind[str(mark["kernel"])] = max(behind.get(str(mark["kernel"]), 0.0), float(mark["share"]))
-    ends = alt.Chart(data([{**row, "share": behind[str(row["kernel"])]} for row in rows]))
-    text = ends.mark_text(align="left", dx=9).encode(x=x, y=_names(), text="text:N")
+    ends = alt.Chart(
+        data(
+            [
+                {"kernel": row["kernel"], "label": row["text"], "end": behind[str(row["kernel"])]}
+                for row in rows
+            ]
+        )
+    )
+    text = ends.mark_text(align="left", dx=9).encode(x="end:Q", y=_names(), text="label:N")
     full = alt.Chart(data([{"at": 100}])).mark_rule(color=colour("muted"), strokeDash=[4, 3]).encode(x="at:Q")
     layers = [bars, full, text]
     if published:
@@ -47,9 +60,26 @@ def speed(rows: Values, published: Values, unit: str) -> Spec:
             .encode(
                 x=x,
                 y=_names(),
-                shape=alt.Shape("source:N", scale=alt.Scale(domain=sources, range=[SHAPES[i % len(SHAPES)] for i in range(len(sources))]), legend=alt.Legend(title="published")),
-                color=alt.Color("source:N", scale=alt.Scale(domain=sources, range=[colour(SERIES[(i + 1) % len(SERIES)]) for i in range(len(sources))]), legend=alt.Legend(title="published")),
-                tooltip=[alt.Tooltip("kernel:N", title="rung"), alt.Tooltip("share:Q", title="published, %"), "source:N"],
+                shape=alt.Shape(
+                    "source:N",
+                    scale=alt.Scale(
+                        domain=sources, range=[SHAPES[i % len(SHAPES)] for i in range(len(sources))]
+                    ),
+                    legend=alt.Legend(title="published"),
+                ),
+                color=alt.Color(
+                    "source:N",
+                    scale=alt.Scale(
+                        domain=sources,
+                        range=[colour(SERIES[(i + 1) % len(SERIES)]) for i in range(len(sources))],
+                    ),
+                    legend=alt.Legend(title="published"),
+                ),
+                tooltip=[
+                    alt.Tooltip("kernel:N", title="rung"),
+                    alt.Tooltip("share:Q", title="published, %"),
+                    "source:N",
+                ],
             ),
         )
     return room_for_labels(finish(alt.layer(*layers), ROW * len(rows)), 84)
@@ -63,16 +93,47 @@ def roofline(points: Values, roof: Values, ridge: float) -> Spec:
         roof: intensity, tflops of the ceiling's corners, and ceiling (its name).
         ridge: intensity where the ceilings meet.
     """
-    x = alt.X("intensity:Q", scale=alt.Scale(type="log", nice=False), axis=alt.Axis(title="FLOP per byte of DRAM traffic", format="~s", tickCount=6))
-    y = alt.Y("tflops:Q", scale=alt.Scale(type="log", nice=False), axis=alt.Axis(title="TFLOP/s", format="~g", tickCount=5))
+    x = alt.X(
+        "intensity:Q",
+        scale=alt.Scale(type="log", nice=False),
+        axis=alt.Axis(title="FLOP per byte of DRAM traffic", format="~s", tickCount=6),
+    )
+    y = alt.Y(
+        "tflops:Q",
+        scale=alt.Scale(type="log", nice=False),
+        axis=alt.Axis(title="TFLOP/s", format="~g", tickCount=5),
+    )
     names = list(dict.fromkeys(str(row["ceiling"]) for row in roof))
-    lines = alt.Chart(data(roof)).mark_line(strokeWidth=2).encode(
-        x=x, y=y, color=alt.Color("ceiling:N", scale=alt.Scale(domain=names, range=[colour("unsure"), colour("muted")]), legend=alt.Legend(title=None, columns=1))
+    lines = (
+        alt.Chart(data(roof))
+        .mark_line(strokeWidth=2)
+        .encode(
+            x=x,
+            y=y,
+            color=alt.Color(
+                "ceiling:N",
+                scale=alt.Scale(domain=names, range=[colour("unsure"), colour("muted")]),
+                legend=alt.Legend(title=None, columns=1),
+            ),
+        )
     )
-    dots = alt.Chart(data(points)).mark_point(filled=True, size=60, color=colour("series-1"), opacity=0.9).encode(
-        x=x, y=y, tooltip=[alt.Tooltip("kernel:N"), alt.Tooltip("tflops:Q", format=".2f", title="TFLOP/s"), alt.Tooltip("intensity:Q", format=".1f", title="FLOP per byte"), alt.Tooltip("bytes:N", title="bytes are")]
+    dots = (
+        alt.Chart(data(points))
+        .mark_point(filled=True, size=60, color=colour("series-1"), opacity=0.9)
+        .encode(
+            x=x,
+            y=y,
+            tooltip=[
+                alt.Tooltip("kernel:N"),
+                alt.Tooltip("tflops:Q", format=".2f", title="TFLOP/s"),
+                alt.Tooltip("intensity:Q", format=".1f", title="FLOP per byte"),
+                alt.Tooltip("bytes:N", title="bytes are"),
+            ],
+        )
     )
-    marks = alt.Chart(data([{"at": ridge}])).mark_rule(color=colour("grid"), strokeDash=[2, 2]).encode(x="at:Q")
+    marks = (
+        alt.Chart(data([{"at": ridge}])).mark_rule(color=colour("grid"), strokeDash=[2, 2]).encode(x="at:Q")
+    )
     return finish(alt.layer(marks, lines, dots), 300)
 
 
@@ -93,13 +154,27 @@ def stalls(rows: Values, kernels: Sequence[str]) -> Spec:
         key = (str(row["kernel"]), reason)
         merged[key] = merged.get(key, 0.0) + float(row["warps"])
     domain = [*shown, "other reasons"]
-    values = [{"kernel": k, "reason": r, "warps": v, "order": domain.index(r)} for (k, r), v in merged.items()]
-    chart = alt.Chart(data(values)).mark_bar(height=alt.RelativeBandSize(0.66)).encode(
-        x=alt.X("warps:Q", stack="zero", title="warps waiting per instruction issued"),
-        y=alt.Y("kernel:N", sort=list(kernels), axis=alt.Axis(title=None, grid=False, domain=False, ticks=False)),
-        color=alt.Color("reason:N", scale=alt.Scale(domain=domain, range=[colour(name) for name in SERIES[: len(domain)]]), legend=alt.Legend(title=None)),
-        order=alt.Order("order:Q"),
-        tooltip=["kernel:N", "reason:N", alt.Tooltip("warps:Q", format=".3f")],
+    values = [
+        {"kernel": k, "reason": r, "warps": v, "order": domain.index(r)} for (k, r), v in merged.items()
+    ]
+    chart = (
+        alt.Chart(data(values))
+        .mark_bar(height=alt.RelativeBandSize(0.66))
+        .encode(
+            x=alt.X("warps:Q", stack="zero", title="warps waiting per instruction issued"),
+            y=alt.Y(
+                "kernel:N",
+                sort=list(kernels),
+                axis=alt.Axis(title=None, grid=False, domain=False, ticks=False),
+            ),
+            color=alt.Color(
+                "reason:N",
+                scale=alt.Scale(domain=domain, range=[colour(name) for name in SERIES[: len(domain)]]),
+                legend=alt.Legend(title=None),
+            ),
+            order=alt.Order("order:Q"),
+            tooltip=["kernel:N", "reason:N", alt.Tooltip("warps:Q", format=".3f")],
+        )
     )
     return finish(chart, ROW * len(kernels))
 
@@ -112,12 +187,24 @@ def occupancy(rows: Values, achieved: bool) -> Spec:
         achieved: as ncu measured it, rather than theoretical.
     """
     chart = alt.Chart(data(rows))
-    x = alt.X("occupancy:Q", title=f"{'achieved' if achieved else 'theoretical'} occupancy, %", scale=alt.Scale(domain=[0, 105]))
+    x = alt.X(
+        "occupancy:Q",
+        title=f"{'achieved' if achieved else 'theoretical'} occupancy, %",
+        scale=alt.Scale(domain=[0, 105]),
+    )
     y = alt.Y("tflops:Q", title="TFLOP/s", scale=alt.Scale(zero=True))
     dots = chart.mark_point(filled=True, size=70, color=colour("series-1"), opacity=1).encode(
-        x=x, y=y, tooltip=["kernel:N", alt.Tooltip("occupancy:Q", format=".1f"), alt.Tooltip("tflops:Q", format=".2f", title="TFLOP/s")]
+        x=x,
+        y=y,
+        tooltip=[
+            "kernel:N",
+            alt.Tooltip("occupancy:Q", format=".1f"),
+            alt.Tooltip("tflops:Q", format=".2f", title="TFLOP/s"),
+        ],
     )
-    text = chart.mark_text(align="left", dx=7, fontSize=11, color=colour("muted")).encode(x=x, y=y, text="short:N")
+    text = chart.mark_text(align="left", dx=7, fontSize=11, color=colour("muted")).encode(
+        x=x, y=y, text="short:N"
+    )
     return finish(alt.layer(dots, text), 300)
 
 
@@ -130,6 +217,8 @@ def static(rows: Values, unit: str) -> Spec:
     """
     chart = alt.Chart(data(rows))
     x = alt.X("value:Q", title=unit)
-    bars = chart.mark_bar(color=colour("series-7"), height=alt.RelativeBandSize(0.62)).encode(x=x, y=_names(), tooltip=["kernel:N", alt.Tooltip("value:Q", format=".4~g", title=unit)])
+    bars = chart.mark_bar(color=colour("series-7"), height=alt.RelativeBandSize(0.62)).encode(
+        x=x, y=_names(), tooltip=["kernel:N", alt.Tooltip("value:Q", format=".4~g", title=unit)]
+    )
     text = chart.mark_text(align="left", dx=5).encode(x=x, y=_names(), text="text:N")
     return room_for_labels(finish(alt.layer(bars, text), ROW * len(rows)), 44)

@@ -93,7 +93,11 @@ def printable(spec: Spec, width: int) -> Spec:
         solved["width"] = width
     for view in solved.get("vconcat", ()):
         view["width"] = width
-    return {"$schema": f"https://vega.github.io/schema/vega-lite/{alt.SCHEMA_VERSION.split('.')[0]}.json", "background": "white", **solved}
+    return {
+        "$schema": f"https://vega.github.io/schema/vega-lite/{alt.SCHEMA_VERSION.split('.')[0]}.json",
+        "background": "white",
+        **solved,
+    }
 
 
 def _solved(part: Any) -> Any:
@@ -107,7 +111,7 @@ def _solved(part: Any) -> Any:
 
 
 CONFIG: Spec = {
-    "background": None,
+    "background": "transparent",
     "font": FONT,
     # The figure around a chart carries its description; marks would read their coordinates out one by one.
     "aria": False,
