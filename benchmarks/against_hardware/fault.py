@@ -32,6 +32,7 @@ class SanitizedFault:
     source         of a kernel: parameters and body
     arguments      in the order of the parameters: device arrays; int and float as int32 and float32; None is a null pointer
     uninitialised  arrays that nobody writes before the launch
+    unseen         why the tool cannot see it all the same; empty where it must
     """
 
     name: str
@@ -43,6 +44,7 @@ class SanitizedFault:
     block: int = 64
     uninitialised: tuple[str, ...] = ()
     dynamic_shared: int = 0
+    unseen: str = ""
 
     def entry(self, twin: Twin) -> str:
         """The name of a twin's entry."""

@@ -73,6 +73,7 @@ class HazardRow:
     sanitizer: str
     emulator: str
     agree: bool
+    explanation: str
     sanitizer_line: str
     emulator_line: str
 
@@ -188,13 +189,15 @@ def judged(fault: SanitizedFault, twin: Twin, said: Said, hazards: Sequence[Haza
     agreed = agree(said, kinds, twin)
     if twin == "planted":
         agreed = agreed and fault.kind in kinds
+    unseen = twin == "planted" and not said.kinds and fault.kind in kinds and fault.unseen
     return HazardRow(
         fault=fault.name,
         tool=fault.tool,
         twin=twin,
         sanitizer=" ".join(said.kinds) or "clean",
         emulator=" ".join(kinds) or "clean",
-        agree=agreed,
+        agree=agreed or bool(unseen),
+        explanation=unseen or "",
         sanitizer_line=said.line,
         emulator_line=str(hazards[0]) if hazards else "",
     )

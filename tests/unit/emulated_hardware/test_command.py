@@ -131,7 +131,7 @@ def test_one_half_may_fail_alone(monkeypatch, tmp_path, capsys):
     def refused(*_):
         raise UserError("ncu is not here")
 
-    row = HazardRow("a fault", "memcheck", "planted", "misaligned", "misaligned", True, "there", "here")
+    row = HazardRow("a fault", "memcheck", "planted", "misaligned", "misaligned", True, "", "there", "here")
     monkeypatch.setattr(command, "list_gpus", lambda: (CARD,))
     monkeypatch.setattr(command, "compare_all_counters", refused)
     monkeypatch.setattr(command, "find_toolchain", lambda name: None)
@@ -147,8 +147,8 @@ def test_one_half_may_fail_alone(monkeypatch, tmp_path, capsys):
 
 
 def test_a_verdict_that_differs_fails(capsys):
-    same = HazardRow("one", "memcheck", "clean", "clean", "clean", True, "", "")
-    other = HazardRow("two", "racecheck", "planted", "clean", "race_shared", False, "", "there")
+    same = HazardRow("one", "memcheck", "clean", "clean", "clean", True, "", "", "")
+    other = HazardRow("two", "racecheck", "planted", "clean", "race_shared", False, "", "", "there")
     assert command.show_hazards([same])
     assert not command.show_hazards([same, other])
     assert "1 of 2 verdicts agree" in capsys.readouterr().out

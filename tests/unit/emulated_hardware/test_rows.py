@@ -164,6 +164,9 @@ COUNTS = dict.fromkeys((*METRICS, "shared_copy_requests", "shared_copy_wavefront
         ("shared_wavefronts", 840, SAME, ""),
         ("shared_load_requests", 400, WIDER, "LDS of 32 x 4, 8 x 16 bytes for PTX of 64 x 4"),
         ("shared_wavefronts", 400, WIDER, "ptxas changed the widths"),
+        ("shared_load_requests", 640 / 4 - 1, WIDER, ""),
+        ("shared_load_requests", 640 * 4 + 1, WIDER, ""),
+        ("shared_load_requests", 0, WIDER, ""),
         ("global_load_sectors", 400, WIDER, ""),
         ("shared_load_requests", 640 + 6 * 8, IDLE, "6 more of each warp"),
         ("shared_load_requests", 640 + 6 * 8 + 1, IDLE, ""),
@@ -210,3 +213,12 @@ def test_metrics_are_named_once():
     names = [name for choices in METRICS.values() for name in chain(*choices)]
     assert len(names) == len(set(names))
     assert all(name.endswith(".sum") for name in names)
+
+
+def test_the_total_may_hold_what_is_neither_load_nor_store() -> None:
+    from against_hardware.rows import remainder
+
+    assert "holds 4096 more" in remainder(0, 0, 0, 0, 4096, 0)
+    assert "counts 4096 for the writes of cp.async" in remainder(98304, 98304, 0, 0, 99648, 4096)
+    assert remainder(100, 50, 0, 0, 4096, 0) == ""
+    assert remainder(0, 0, 100, 50, 4096, 0) == ""

@@ -97,7 +97,8 @@ def in_words(pair: ComparedPair) -> str:
     if pair.verdict == "identical_code":
         return "compiles to identical code"
     if pair.verdict == "confounded":
-        return f"cannot be judged: {'; '.join(pair.confounds) or pair.reason}"
+        more = f"; and {len(pair.confounds) - 1} more" if len(pair.confounds) > 1 else ""
+        return f"cannot be judged: {pair.confounds[0] if pair.confounds else pair.reason}{more}"
     if pair.verdict == "not_measured":
         return f"was not timed ({pair.reason})"
     return f"is {WORDS.get(pair.verdict, pair.verdict)}: {pair.reason}" + (

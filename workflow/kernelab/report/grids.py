@@ -13,7 +13,7 @@ from kernelab.report.reader import Results, Row
 from kernelab.report.rungs import Rung, number
 from kernelab.table.columns import COLUMNS
 
-Kind = Literal["text", "word", "name", "number", "verdict", "link"]
+Kind = Literal["text", "word", "note", "name", "number", "verdict", "link"]
 ABOUT = {
     column.name: f"{column.about} ({column.unit})" if column.unit else column.about for column in COLUMNS
 }
@@ -92,27 +92,26 @@ def comparisons_grid(results: Results) -> Grid:
     """Every comparison."""
     columns = [
         Heading("experiment", "link"),
-        Heading("base", "name"),
-        Heading("arm", "name"),
-        Heading("variable", "word"),
-        Heading("change", "word"),
+        Heading("change", "text"),
         Heading("verdict", "verdict"),
         Heading("time", "number", "change of time, arm against base"),
         Heading("95% from", "number"),
         Heading("to", "number"),
         Heading("cycles", "number", "change of SM cycles"),
-        Heading("note", "text"),
+        Heading("base", "name"),
+        Heading("arm", "name"),
+        Heading("note", "note"),
     ]
     rows = []
     for row in results.comparisons:
+        levels = f"{row['base_level'] or 'none'} to {row['level'] or 'none'}"
         cells = [
             cell(row["experiment"]),
-            cell(row["base_arm"]),
-            cell(row["arm"]),
-            cell(row["variable"]),
-            cell(f"{row['base_level'] or 'none'} to {row['level'] or 'none'}"),
+            cell(levels if row["variable"] == "kernel" else f"{row['variable']}: {levels}"),
             cell(row["verdict"]),
             *(_share(row, column) for column in ("ratio", "ratio_low", "ratio_high", "cycles_ratio")),
+            cell(row["base_arm"]),
+            cell(row["arm"]),
             cell(row["note"]),
         ]
         rows.append((cells, row["verdict"]))
@@ -138,7 +137,7 @@ def claims_grid(results: Results) -> Grid | None:
         Heading("of", "word"),
         Heading("experiment", "link"),
         Heading("claimed on", "text"),
-        Heading("why", "text"),
+        Heading("why", "note"),
     ]
     rows = []
     for row in results.claims:

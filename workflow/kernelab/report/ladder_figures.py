@@ -24,9 +24,7 @@ def speed(results: Results, experiment: PlannedExperiment, root: Path) -> Figure
         if against == "pct_of_cublas" and rung.row["variable"] == "reference":
             share = 100.0 if rung.number("time_ms") else None
         if share is not None:
-            rows.append(
-                {"kernel": rung.kernel, "share": share, "text": f"{rung.number('tflops') or 0:.3g} TFLOP/s"}
-            )
+            rows.append({"kernel": rung.kernel, "share": share, "text": f"{rung.number('tflops') or 0:.3g}"})
     if not rows:
         return None
     published = [
@@ -41,7 +39,7 @@ def speed(results: Results, experiment: PlannedExperiment, root: Path) -> Figure
     )
     return Figure(
         f"{experiment.name}-speed",
-        "Speed of each rung",
+        "Speed of each rung, with TFLOP/s on the right",
         words,
         "table.csv",
         rung_charts.speed(rows, published, unit),

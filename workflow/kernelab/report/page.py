@@ -43,6 +43,10 @@ DARK = {
     "series-6": "#f778ba",
     "series-7": "#4fd1c5",
     "series-8": "#9da7b3",
+    "series-9": "#7f9cf5",
+    "series-10": "#ff9ecb",
+    "series-11": "#c9a27e",
+    "series-12": "#5fd38d",
 }
 GLOSSARY = {
     "faster": "The 95% interval excludes no change, and the effect exceeds both 0.5% and what the A/A control could resolve.",

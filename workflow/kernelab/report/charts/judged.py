@@ -99,13 +99,20 @@ def waterfall(rows: Values) -> Spec:
     x = alt.X(
         "label:N",
         sort=None,
-        axis=alt.Axis(title=None, labelAngle=0, labelLimit=110, domain=False, ticks=False),
+        axis=alt.Axis(
+            title=None,
+            labelAngle=0,
+            labelLimit=130,
+            labelExpr="split(datum.label, ': ')",
+            domain=False,
+            ticks=False,
+        ),
     )
     bars = chart.mark_bar().encode(
         x=x,
         y=alt.Y(
             "before:Q",
-            scale=alt.Scale(zero=False, domainMin=floor),
+            scale=alt.Scale(zero=False, nice=False, domain=[floor, highest + 0.08 * (highest - floor)]),
             title="time, ms (axis does not start at 0)",
         ),
         y2="after:Q",

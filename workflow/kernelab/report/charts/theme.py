@@ -30,6 +30,10 @@ COLOURS = {
     "series-6": "#be185d",
     "series-7": "#0f766e",
     "series-8": "#57606a",
+    "series-9": "#1d3f8a",
+    "series-10": "#d4478f",
+    "series-11": "#6b4226",
+    "series-12": "#2e9e5b",
 }
 """The light palette. In the page each is a custom property of the style sheet, so that dark mode and print change it."""
 
