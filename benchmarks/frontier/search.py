@@ -5,6 +5,8 @@ Manifests, made by variants.py, lie in .frontier/. A worker process does the wor
 the variant marked. BUDGET and COMPILE are seconds for timing and for compiling.
 """
 
+# ruff: noqa: C408, E731, PERF401, RUF005, SIM115 (a bench script: short names, closures called at once)
+
 import csv
 import ctypes
 import json
@@ -73,7 +75,6 @@ def worker(todo):
     W = cp.empty(133 * 256 * 192, cp.float32)
     F = cp.zeros(4096, cp.uint32)
     ep = [0]
-    F2 = {}
     trg = Driver(f"{WORK}/transpose.cubin")
 
     class Problem:

@@ -3,9 +3,9 @@
 // New against rung 20:
 // - Blocks of 256 x 128, one per SM, twice as large as before: half the copies, and the ring never runs empty between
 //   tiles of C.
-// - 4096 x 4096 is 512 such tiles, 3.9 for each of 132 SMs. Whole tiles would leave most SMs idle in the last round
-//   (3%). Here the last tiles are shared out by k-tiles, to all blocks alike (common/schedule.cuh), and partial sums
-//   are handed over.
+// - 4096 x 4096 is 512 such tiles, 3.9 for each of 132 SMs. Whole tiles would leave 16 SMs idle in the last round, 3%
+//   of all. Here the last tiles are shared out by k-tiles, to all blocks alike (common/schedule.cuh), and partial
+//   sums are handed over.
 // - Each warp owns a stage of the ring, and what the loop counts is reduced to an address and a parity
 //   (common/persistent.cuh).
 // - BK 14: more k-steps to a round of the loop, as many as fit: beyond 32 KB of code the instruction cache runs

@@ -3,8 +3,8 @@
 // New against rung 21: transposing A beforehand takes 1.5% of the time, in which no FFMA runs; it waits for memory,
 // and the GEMM, after it, leaves memory idle. But the first tile of C of every block needs only the upper rows of A,
 // about a third. These are transposed beforehand, as before. The warps of the GEMM see to the others while they work
-// on their first tiles (common/late_rows.cuh), a 32 x 32 block at a time, some ten times each. It costs them next to
-// nothing.
+// on their first tiles (common/late_rows.cuh), a 32 x 32 block at a time, some ten times each; that should
+// cost them next to nothing.
 
 #ifndef BK
 #define BK 14 // depth of a k-tile

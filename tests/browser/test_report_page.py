@@ -146,12 +146,17 @@ def test_sorting(gpu: Opened) -> None:
             if value
         ]
 
+    # Numbers that sort otherwise as text, and an empty cell, which stays last.
+    cells = gpu.page.locator(f"#arms-table tbody td:nth-child({column + 1})")
+    for row, value in enumerate(("10", "9.5", "-1", "0.45", "0.5", "")):
+        cells.nth(row).evaluate("(cell, value) => { cell.dataset.value = value }", value)
     unsorted = values()
     heading.locator("button").click()
     assert heading.get_attribute("aria-sort") == "ascending"
     assert values() == sorted(unsorted) != unsorted
     heading.locator("button").click()
     assert values() == sorted(unsorted, reverse=True)
+    assert cells.last.get_attribute("data-value") == ""
 
 
 def test_a_diff_opens_by_keyboard_alone(gpu: Opened) -> None:

@@ -80,7 +80,7 @@ def record(*pairs: ComparedPair, **changed: Any) -> CompareRecord:
         (-0.0321, "\u22123.2%"),
         (0.12, "+12.0%"),
         (0.0021, "+0.21%"),
-        (0.34, "+34%"),
+        (0.34, "+34.0%"),
         (0.0, "0.00%"),
         (-1e-6, "0.00%"),
     ],
@@ -137,7 +137,7 @@ def test_several_are_counted_and_the_largest_is_told() -> None:
     assert found.verdict == "mixed"
     assert (
         found.sentence
-        == "Of 2 comparisons: 1 faster, 1 slower. The largest effect: PAD: 0 to 4 takes 50% more time (40% to 60%)."
+        == "Of 2 comparisons: 1 faster, 1 slower. The largest effect: PAD: 0 to 4 takes 50.0% more time (40.0% to 60.0%)."
     )
 
 

@@ -72,6 +72,7 @@ def test_the_ladder_stands_beside_what_was_published(figures: dict[str, Figure],
         for row in results.rows_of("ladder")
         if row["pct_of_cublas"]
     }
+    assert list(bars) == ["00_library", "01_first", "02_second", "03_third"]
     assert bars["00_library"] == 100.0
     assert {kernel: bars[kernel] for kernel in ("01_first", "02_second")} == pytest.approx(
         {k: listed[k] for k in ("01_first", "02_second")}

@@ -45,7 +45,7 @@ class Answer:
 def percent(share: float, signed: bool = True) -> str:
     """A share as a percentage with as many digits as matter: +12%, -3.4%, +0.21%; a true minus sign."""
     value = 100.0 * share
-    digits = 0 if abs(value) >= 20 else 1 if abs(value) >= 1 else 2
+    digits = 1 if abs(value) >= 1 else 2
     if signed and round(value, digits) == 0:
         return "0.00%"
     text = f"{value:+.{digits}f}%" if signed else f"{abs(value):.{digits}f}%"
@@ -57,9 +57,9 @@ def effect(ratio: Ratio | None) -> str:
     if ratio is None:
         return ""
     if ratio.value < 0.5:
-        return f"{1 / ratio.value:.3g} times faster"
+        return f"{1 / ratio.value:.4g} times faster"
     if ratio.value > 2.0:
-        return f"{ratio.value:.3g} times slower"
+        return f"{ratio.value:.4g} times slower"
     return percent(ratio.value - 1.0)
 
 
@@ -68,9 +68,9 @@ def interval(ratio: Ratio | None) -> str:
     if ratio is None:
         return ""
     if ratio.value < 0.5:
-        return f"{1 / ratio.high:.3g} to {1 / ratio.low:.3g}"
+        return f"{1 / ratio.high:.4g} to {1 / ratio.low:.4g}"
     if ratio.value > 2.0:
-        return f"{ratio.low:.3g} to {ratio.high:.3g}"
+        return f"{ratio.low:.4g} to {ratio.high:.4g}"
     return f"{percent(ratio.low - 1.0)} to {percent(ratio.high - 1.0)}"
 
 

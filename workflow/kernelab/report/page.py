@@ -194,7 +194,7 @@ def _provenance(results: Results) -> list[tuple[str, str]]:
     lines = [tuple(line.partition(" ")[::2]) for line in results.provenance]
     found = [(str(name), str(value)) for name, value in lines] or [("made", f"by kernelab {__version__}")]
     found.append(("results folder", results.folder.as_posix()))
-    found.append(("device", f"{plan.device.id} {plan.device.uuid}".strip()))
+    found.append(("records", f"{plan.device.id} {plan.device.uuid}".strip()))
     for name, facts in results.toolchain.items():
         found.append(
             (
