@@ -16,7 +16,7 @@ SNAKE   = Snakefile workflow
 unexport PYTHONPATH PYTHONHOME
 
 .DEFAULT_GOAL := help
-.PHONY: help table test lint format doctor venv venv-dev venv-slurm lock clean python
+.PHONY: help table test lint format docs doctor venv venv-dev venv-slurm lock clean python
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /make \1: /p' $(firstword $(MAKEFILE_LIST))
@@ -35,6 +35,10 @@ format: venv-dev ## rewrite the sources as lint wants them
 	$(IN_VENV) -m snakefmt $(SNAKE)
 	$(IN_VENV) -m ruff check --fix $(SOURCES)
 	$(IN_VENV) -m ruff format $(SOURCES)
+
+docs: python ## build the documentation as a site, in results/site
+	@$(PYTHON) envs/install.py --venv $(VENV) --lock $(LOCK) --add docs
+	@NO_MKDOCS_2_WARNING=1 $(IN_VENV) -m mkdocs build --quiet && echo "results/site/index.html"
 
 doctor: venv ## what this machine can do, and the fix for what it cannot
 	@$(IN_VENV) -m kernelab doctor

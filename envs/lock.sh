@@ -22,3 +22,4 @@ compile gpu-cuda12.lock pyproject.toml --extra cuda12 --constraints envs/base.lo
 compile gpu-cuda13.lock pyproject.toml --extra cuda13 --constraints envs/base.lock
 compile slurm.lock pyproject.toml --extra slurm --constraints envs/base.lock
 compile dev.lock pyproject.toml --extra dev --constraints envs/base.lock
+compile docs.lock pyproject.toml --extra docs --constraints envs/base.lock

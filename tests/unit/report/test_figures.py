@@ -62,7 +62,7 @@ def test_a_forest_holds_the_ratios_of_the_csv(figures: dict[str, Figure], result
     assert {label: ratio for label, ratio in drawn.items() if not label.startswith("A/A")} == pytest.approx(
         listed, rel=1e-5
     )
-    assert any(label.startswith("A/A: 01_first") for label in drawn)
+    assert any(label.startswith("A/A on 01_first") for label in drawn)
 
 
 def test_the_ladder_stands_beside_what_was_published(figures: dict[str, Figure], results: Results) -> None:

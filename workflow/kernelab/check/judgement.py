@@ -14,7 +14,7 @@ from kernelab.operation.compare import compare, differing_bits, largest_differen
 from kernelab.operation.inputs import make_inputs, make_reference
 from kernelab.operation.loader import LoadedOperation
 from kernelab.plan.catalogue import Tolerance
-from kernelab.records.check import CheckedProblem, CheckStatus, gravest
+from kernelab.records.check import CheckedProblem, CheckStatus, MemorySite, gravest
 
 Outputs = Mapping[str, NDArray[Any]]
 At = Callable[[Stage], None]
@@ -104,7 +104,11 @@ class Findings:
                 self.library_difference = _larger(self.library_difference, difference)
 
     def result(
-        self, seconds: float, hazards: Sequence[str] = (), counters: Mapping[str, float] | None = None
+        self,
+        seconds: float,
+        hazards: Sequence[str] = (),
+        counters: Mapping[str, float] | None = None,
+        sites: Sequence[MemorySite] = (),
     ) -> CheckedProblem:
         """The problem's result; faults come first in its note."""
         return CheckedProblem(
@@ -117,6 +121,7 @@ class Findings:
             seconds=round(seconds, 3),
             hazards=tuple(hazards),
             counters=dict(counters or {}),
+            sites=tuple(sites),
         )
 
 

@@ -36,11 +36,12 @@ from kernelab.operation.compare import POISON_BYTE
 from kernelab.operation.launches import Buffer, LaunchRefused, array_buffers
 from kernelab.operation.loader import blame, load_operation
 from kernelab.operation.program import EPOCH, Program, make_program
-from kernelab.records.check import CheckedProblem
+from kernelab.records.check import CheckedProblem, MemorySite
 
 OTHER_ORDER = 1
 # Of any cohort of blocks: some ten seconds. A naive GEMM needs about ten for each step of k.
 INSTRUCTION_LIMIT = 1_000_000
+MOST_SITES = 8  # of one problem, in its record
 
 
 class NotEmulated(Exception):
@@ -90,7 +91,10 @@ class EmulatedChecker:
             findings.fault(hazard.status, str(hazard))  # type: ignore[arg-type]
         seconds = time.monotonic() - began
         result = findings.result(
-            seconds, [str(hazard) for hazard in hazards], counters.summary() if counters.mix else {}
+            seconds,
+            [str(hazard) for hazard in hazards],
+            counters.summary() if counters.mix else {},
+            _sites(counters),
         )
         return result, False
 
@@ -114,6 +118,23 @@ class EmulatedChecker:
         at("compare")
         second = device.outputs()
         findings.judge_repeat(task, job.operation.tolerance, first, second)
+
+
+def _sites(counters: Counters) -> list[MemorySite]:
+    """The source lines whose shared-memory accesses took most wavefronts, those first."""
+    lines: dict[tuple[str, int, str], list[int]] = {}
+    for site in counters.sites:
+        if site.space != "shared" or not site.requests or site.source_line is None:
+            continue
+        key = (Path(site.source_file or "").name, site.source_line, site.kind)
+        total = lines.setdefault(key, [0, 0, 0])
+        for index, count in enumerate((site.requests, site.wavefronts, site.ideal_wavefronts)):
+            total[index] += int(count)
+    ranked = sorted(lines.items(), key=lambda item: (-item[1][1], item[0]))
+    return [
+        MemorySite(file=file, line=line, kind=kind, requests=requests, wavefronts=wavefronts, fewest=fewest)
+        for (file, line, kind), (requests, wavefronts, fewest) in ranked[:MOST_SITES]
+    ]
 
 
 class EmulatedDevice:

@@ -45,7 +45,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _parser() -> argparse.ArgumentParser:
     from kernelab.cli import emulate as emulate_command
     from kernelab.cli import figure as figure_command
+    from kernelab.cli import project as project_command
     from kernelab.cli import steps
+    from kernelab.cli import tables as tables_command
 
     parser = argparse.ArgumentParser(prog="kernelab", description="Controlled comparison of CUDA kernels.")
     parser.add_argument("--version", action="version", version=f"kernelab {__version__}")
@@ -58,7 +60,7 @@ def _parser() -> argparse.ArgumentParser:
         added.set_defaults(run=run)
         return added
 
-    plan = command("plan", steps.plan, "make the plan from config.yaml and the catalogues")
+    plan = command("plan", tables_command.run_plan, "make the plan from config.yaml and the catalogues")
     plan.add_argument("--out", type=Path, metavar="FILE", help="write plan.json here")
     plan.add_argument(
         "--csv",
@@ -97,7 +99,7 @@ def _parser() -> argparse.ArgumentParser:
     profile.add_argument("--problem", required=True)
     add_plan_options(profile)
 
-    table = command("table", steps.table, "collect every record into table.csv and say what is in it")
+    table = command("table", tables_command.run_table, "collect every record into table.csv and say what is in it")
     table.add_argument("--out", type=Path, metavar="FILE", help="write table.csv here")
     add_plan_options(table)
 
@@ -107,8 +109,12 @@ def _parser() -> argparse.ArgumentParser:
 
     from kernelab.cli.compare_tools import COMMANDS
 
+    views = {"comparisons": tables_command.run_comparisons, "claims": tables_command.run_claims}
     for tool in COMMANDS:
-        tool.add_arguments(command(tool.name, tool.run, tool.about))
+        added = command(tool.name, views.get(tool.name, tool.run), tool.about)
+        tool.add_arguments(added)
+        if tool.name in views:
+            tables_command.add_arguments(added)
 
     figure_command.add_report_arguments(
         command("report", figure_command.run_report, "write everything into one page: report.html")
@@ -124,6 +130,13 @@ def _parser() -> argparse.ArgumentParser:
             "run one kernel without a GPU: hazards, sectors, wavefronts, banks",
         )
     )
+
+    tables_command.add_arguments(plan)
+    tables_command.add_arguments(table)
+    init = command("init", project_command.run, "a new project that runs at once")
+    project_command.add_arguments(init)
+    new = command("new-experiment", project_command.run_experiment, "add an experiment to config.yaml")
+    project_command.add_experiment_arguments(new)
 
     doctor = command("doctor", steps.doctor, "what this machine can do, and how to mend what it cannot")
     doctor.add_argument("--format", choices=("table", "json"), default="table")

@@ -122,6 +122,7 @@ def check(arguments: argparse.Namespace) -> None:
 
 def time(arguments: argparse.Namespace) -> None:
     """Time one experiment."""
+    from kernelab.cli.progress import Progress, terminal
     from kernelab.timing.experiment import TimeStep, time_experiment
     from kernelab.timing.gate import Gate
 
@@ -142,7 +143,8 @@ def time(arguments: argparse.Namespace) -> None:
         record=layout.timing(name),
         digest=digests.timing(name),
     )
-    time_experiment(step, say=print)
+    with Progress(name, terminal()) as say:
+        time_experiment(step, say=say)
 
 
 def profile(arguments: argparse.Namespace) -> None:

@@ -25,13 +25,29 @@ SEVERITY: tuple[CheckStatus, ...] = (
 )
 
 
+class MemorySite(BaseModel):
+    """The shared-memory accesses of one source line on the emulated device, over the whole grid.
+
+    `wavefronts` are the passes through the banks that `requests` of warps took, `fewest` what the same words need at least.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    file: str
+    line: int
+    kind: str
+    requests: int
+    wavefronts: int
+    fewest: int
+
+
 class CheckedProblem(BaseModel):
     """One problem's result.
 
     `correct` is None where no result was obtained. `max_abs_error` is the largest |out - ref| over all outputs, `rel_error` the
     largest relative Frobenius error, `library_difference` the largest |out - library's out|, where a library computes the
     operation too. `note` is one line. `hazards` are what the emulated device found, `counters` what it
-    counted; both empty on a GPU. `seconds` is wall-clock time.
+    counted, `sites` the source lines with most wavefronts; all empty on a GPU. `seconds` is wall-clock time.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -45,6 +61,7 @@ class CheckedProblem(BaseModel):
     seconds: float = 0.0
     hazards: tuple[str, ...] = ()
     counters: dict[str, float] = {}
+    sites: tuple[MemorySite, ...] = ()
 
 
 class CheckRecord(Record):

@@ -58,7 +58,7 @@ def forest(results: Results, experiment: PlannedExperiment) -> Figure | None:
     ]
     rows = [
         {
-            "label": _label(record, pair),
+            "label": _label(results, record, pair),
             "ratio": pair.ratio.value,
             "low": pair.ratio.low,
             "high": pair.ratio.high,
@@ -78,10 +78,20 @@ def forest(results: Results, experiment: PlannedExperiment) -> Figure | None:
     return Figure(f"{experiment.name}-forest", title, words, "comparisons.csv", judged.forest(rows, MARGIN))
 
 
-def _label(record: CompareRecord, pair: ComparedPair) -> str:
-    bases = {other.base for other in record.comparisons}
-    ladder = record.design in ("ladder", "steps")
-    return change(pair) if ladder or len(bases) == 1 else f"{change(pair)} on {pair.base}"
+def _label(results: Results, record: CompareRecord, pair: ComparedPair) -> str:
+    bases = list(dict.fromkeys(other.base for other in record.comparisons))
+    if record.design in ("ladder", "steps") or len(bases) == 1:
+        return change(pair)
+    return f"{change(pair)} on {_short(results, bases)[pair.base]}"
+
+
+def _short(results: Results, arms: list[str]) -> dict[str, str]:
+    """What tells some arms apart, where one word does: the kernel or the problem; else their names."""
+    for part in ("kernel", "problem"):
+        words = {name: str(getattr(results.arm(name), part)) for name in arms}
+        if len(set(words.values())) == len(arms):
+            return words
+    return {name: name for name in arms}
 
 
 def _controls(results: Results, experiment: PlannedExperiment) -> list[dict[str, object]]:
@@ -100,7 +110,7 @@ def _controls(results: Results, experiment: PlannedExperiment) -> list[dict[str,
             found = estimate(rounds.time, policy)
             rows.append(
                 {
-                    "label": f"A/A: {base}",
+                    "label": f"A/A on {base}",
                     "ratio": found.ratio,
                     "low": found.low,
                     "high": found.high,
@@ -166,11 +176,18 @@ def interaction(results: Results, experiment: PlannedExperiment) -> Figure | Non
     if len(bases) < 2 or len(bases) > MOST_ARMS:
         return None
     rows = []
+    names = _short(results, bases)
     for base in bases:
         mine = [pair for pair in pairs if pair.base == base]
-        rows.append({"level": mine[0].base_level, "ratio": 1.0, "low": 1.0, "high": 1.0, "line": base})
+        rows.append({"level": mine[0].base_level, "ratio": 1.0, "low": 1.0, "high": 1.0, "line": names[base]})
         rows += [
-            {"level": p.level, "ratio": p.ratio.value, "low": p.ratio.low, "high": p.ratio.high, "line": base}
+            {
+                "level": p.level,
+                "ratio": p.ratio.value,
+                "low": p.ratio.low,
+                "high": p.ratio.high,
+                "line": names[base],
+            }
             for p in mine
             if p.ratio
         ]

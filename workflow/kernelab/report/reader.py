@@ -10,11 +10,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from kernelab.device.identify import EMULATED
 from kernelab.errors import UserError
 from kernelab.plan.arms import Arm, Plan, PlannedExperiment
 from kernelab.records.build import BuildRecord
+from kernelab.records.check import CheckRecord, MemorySite
 from kernelab.records.compare import CompareRecord
-from kernelab.records.layout import Layout
+from kernelab.records.layout import SMALL, Layout
 from kernelab.records.record import R, read_record
 from kernelab.records.timing import TimingRecord
 from kernelab.timing.samples import Sample, read_samples
@@ -72,6 +74,13 @@ class Results:
             self._kept[path] = read_samples(path) if path.is_file() else []
         found: list[Sample] = self._kept[path]
         return found
+
+    def sites(self, name: str, problem: str) -> tuple[MemorySite, ...]:
+        """The source lines of an arm with most emulated wavefronts, on one of the operation's check problems."""
+        key = self.plan.arms[name].build
+        record = self._record(self.layout.check(key, SMALL, EMULATED.id), CheckRecord) if key else None
+        found = record.problems.get(problem) if record else None
+        return found.sites if found else ()
 
     def build(self, key: str) -> BuildRecord | None:
         """The build record of an arm; None for a library function, or where nothing was built."""

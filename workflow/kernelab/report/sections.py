@@ -14,6 +14,7 @@ from markupsafe import Markup
 from kernelab.compare.static import arm_launches
 from kernelab.operation.launches import LaunchRefused
 from kernelab.plan.arms import PlannedExperiment
+from kernelab.records.check import MemorySite
 from kernelab.records.compare import Change, ComparedPair, CompareRecord
 from kernelab.records.timing import TimingRecord
 from kernelab.report.answers import answer, change, effect, interval, percent
@@ -79,6 +80,7 @@ class PairView:
     source: SideBySide | None
     hot: SideBySide | None
     cold: SideBySide | None
+    sites: list[tuple[str, list[MemorySite]]]
     base: str
     arm: str
     certificate: str
@@ -209,10 +211,19 @@ class ExperimentViews:
             source=source_side_by_side(pair.source_diff) if pair.source_diff.count("\n") else None,
             hot=hot,
             cold=cold,
+            sites=self._sites(record, pair),
             base=pair.base,
             arm=pair.arm,
             certificate=pair.certificate,
         )
+
+    def _sites(self, record: CompareRecord, pair: ComparedPair) -> list[tuple[str, list[MemorySite]]]:
+        """Emulated wavefronts by source line of both arms; none where they are the same."""
+        found = []
+        for name in (pair.base, pair.arm):
+            problem = record.arms.get(name, {}).get("emu_problem")
+            found.append((name, list(self._results.sites(name, str(problem)))))
+        return found if found[0][1] != found[1][1] else []
 
     def _machine_code(self, pair: ComparedPair) -> tuple[SideBySide | None, SideBySide | None]:
         if not self._diff_rows or not pair.base_sass or not pair.arm_sass or pair.base_sass == pair.arm_sass:

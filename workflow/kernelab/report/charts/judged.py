@@ -39,7 +39,11 @@ def forest(rows: Values, margin: float) -> Spec:
     if not wide:
         for row in values:
             row |= {end: float(row[end]) - 1.0 for end in ("low", "high")} | {"ratio": row["change"]}
-    y = alt.Y("label:N", sort=None, axis=alt.Axis(title=None, grid=False, domain=False, ticks=False))
+    # `2 to 4 on 13_final` in two lines: on a narrow screen both ends of it are needed.
+    lines = alt.Axis(
+        title=None, grid=False, domain=False, ticks=False, labelExpr="split(datum.label, ' on ')"
+    )
+    y = alt.Y("label:N", sort=None, axis=lines)
     shade = alt.Color(
         "verdict:N",
         scale=alt.Scale(domain=verdicts, range=[colour(VERDICT_COLOUR.get(v, "equal")) for v in verdicts]),
@@ -71,7 +75,7 @@ def forest(rows: Values, margin: float) -> Spec:
         tooltip=tips,
         shape=alt.condition("datum.verdict == 'A/A'", alt.value("diamond"), alt.value("circle")),
     )
-    height = max(70, 26 * len(rows))
+    height = max(70, (34 if any(" on " in str(row["label"]) for row in rows) else 26) * len(rows))
     layers = [band, zero, interval, point] if reach < 40 * margin or not wide else [zero, interval, point]
     return finish(alt.layer(*layers), height)
 

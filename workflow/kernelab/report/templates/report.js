@@ -23,7 +23,7 @@ const draw = async (plot) => {
     spec.config = structuredClone(look);
     spec.config.axis.labelLimit = Math.max(90, Math.min(320, width * 0.4));
     spec.config.legend.columns = width < 520 ? 1 : spec.config.legend.columns;
-    spec.config.legend.labelLimit = Math.max(160, width - 60);
+    spec.config.legend.labelLimit = Math.max(150, width * 0.6);
     spec.autosize = spec.vconcat ? undefined : { type: "fit-x", contains: "padding" };
     for (const view of spec.vconcat || []) view.width = Math.max(180, width - 75);
     await vegaEmbed(plot, spec, { mode: "vega-lite", renderer: "svg", actions: false, tooltip: { theme: "kernelab" } });
