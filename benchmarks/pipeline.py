@@ -28,7 +28,9 @@ COPIED = ("Snakefile", "config.yaml", "kernels", "workflow", "profiles", "envs")
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--csv", type=Path)
     parser.add_argument("--cores", type=int, default=os.cpu_count() or 1)
     arguments = parser.parse_args()

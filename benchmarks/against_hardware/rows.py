@@ -178,14 +178,25 @@ def _by_remainder(emulated: Mapping[str, int], measured: ProfiledKernel) -> str:
 
     A kernel without shared memory has some too: rung 01 has two a warp.
     """
-    known = {name: measured_counter(name, measured) for name in (SHARED_LOADS, SHARED_STORES, "shared_wavefronts")}
+    known = {
+        name: measured_counter(name, measured) for name in (SHARED_LOADS, SHARED_STORES, "shared_wavefronts")
+    }
     loads, stores, total = known.values()
     if loads is None or stores is None or total is None:
         return ""
-    return remainder(emulated[SHARED_LOADS], loads, emulated[SHARED_STORES], stores, total, emulated["shared_copy_wavefronts"])
+    return remainder(
+        emulated[SHARED_LOADS],
+        loads,
+        emulated[SHARED_STORES],
+        stores,
+        total,
+        emulated["shared_copy_wavefronts"],
+    )
 
 
-def remainder(our_loads: float, loads: float, our_stores: float, stores: float, total: float, copies: float) -> str:
+def remainder(
+    our_loads: float, loads: float, our_stores: float, stores: float, total: float, copies: float
+) -> str:
     """What is left of the card's total, where its loads and stores are those emulated; empty where they are not."""
     if not close(our_loads, loads) or not close(our_stores, stores):
         return ""

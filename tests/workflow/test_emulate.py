@@ -52,7 +52,9 @@ def test_a_bank_conflict_is_counted_and_drawn(project: Project) -> None:
 def test_a_hazard_gives_status_1_and_names_the_line(project: Project) -> None:
     with_tile(project)
     project.edit("kernels/scale/tile.cu", "    __syncthreads();\n", "")
-    project.edit("kernels/scale/tile.cu", "s * tile[threadIdx.x * STRIDE]", "s * tile[(threadIdx.x ^ 33) * STRIDE]")
+    project.edit(
+        "kernels/scale/tile.cu", "s * tile[threadIdx.x * STRIDE]", "s * tile[(threadIdx.x ^ 33) * STRIDE]"
+    )
     done = project.kernelab("emulate", "tile", "--problem", "n=64")
     assert done.returncode == 1
     assert "race" in done.stdout

@@ -158,7 +158,10 @@ def test_an_upgraded_toolchain_rebuilds_every_build(project: Project) -> None:
     [
         ("table.csv", {TABLE}),
         ("build/right/default/build.json", RIGHT | verdicts("versus")),
-        ("emulated/check/left/UNROLL=2/small.json", {("check", "emulated left UNROLL=2 small")} | verdicts("unroll")),
+        (
+            "emulated/check/left/UNROLL=2/small.json",
+            {("check", "emulated left UNROLL=2 small")} | verdicts("unroll"),
+        ),
         ("plan.json", verdicts() | {PLAN}),
         ("emulated/compare/alone.json", verdicts("alone")),
         ("comparisons.csv", {("comparisons", ""), TABLE}),

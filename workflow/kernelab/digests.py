@@ -87,7 +87,9 @@ class Digests:
         operation, what = self._what(key)
         plan = self._plan
         if problem != SMALL and problem not in plan.problems:
-            raise UserError(f"{problem}: no problem of the plan{suggestion(problem, [SMALL, *plan.problems])}")
+            raise UserError(
+                f"{problem}: no problem of the plan{suggestion(problem, [SMALL, *plan.problems])}"
+            )
         problems = (
             plan.operations[operation].operation.checks if problem == SMALL else plan.problems[problem].values
         )

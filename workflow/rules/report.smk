@@ -14,11 +14,11 @@ rule report:
             category="Report",
             labels={"what": "every answer, chart and diff"},
         ),
-    params:
-        digest=pipeline.digests.plan,
     log:
         "results/logs/report.log",
     conda:
         "../../envs/kernelab.yaml"
+    params:
+        digest=pipeline.digests.plan,
     shell:
         "python -m kernelab report --out {output:q} 2>&1 | tee {log:q}"

@@ -36,11 +36,16 @@ def test_it_is_right_and_clean_when_emulated(operation: str, name: str, tmp_path
         folder / str(kernel.source),
         arch=f"sm_{max(86, kernel.min_arch)}",
         toolchain=find_toolchain("nvrtc"),
-        defines={parameter: str(kernel.parameters[parameter].macro_value(level)) for parameter, level in levels.items()},
+        defines={
+            parameter: str(kernel.parameters[parameter].macro_value(level))
+            for parameter, level in levels.items()
+        },
     )
     assert built.status == "ok", built.compilation.log
     write_build(built, tmp_path)
-    checks = {check: catalogue.operation.problem_values(v, check) for check, v in catalogue.operation.checks.items()}
+    checks = {
+        check: catalogue.operation.problem_values(v, check) for check, v in catalogue.operation.checks.items()
+    }
     job = CheckJob(
         device="emulated",
         uuid="",

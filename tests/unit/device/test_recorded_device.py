@@ -22,7 +22,12 @@ def test_it_is_what_its_records_say(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.chdir(tmp_path)
     record(tmp_path / "results" / "nvidia-h200-1234", json.dumps({"card": CARD}))
     device = identify("nvidia-h200-1234")
-    assert (device.id, device.kind, device.name, device.arch) == ("nvidia-h200-1234", "gpu", "NVIDIA H200", "sm_90")
+    assert (device.id, device.kind, device.name, device.arch) == (
+        "nvidia-h200-1234",
+        "gpu",
+        "NVIDIA H200",
+        "sm_90",
+    )
 
 
 @pytest.mark.parametrize("text", ["", "{}", '{"card": null}', '{"card": {"name": "x"}}'])

@@ -45,7 +45,15 @@ def test_a_bare_snakemake_finds_the_default_profile(root: Path, tmp_path: Path):
 
 
 @pytest.mark.parametrize(
-    "key", ["scheduler", "keep-going", "rerun-incomplete", "show-failed-logs", "max-checksum-file-size", "rerun-triggers"]
+    "key",
+    [
+        "scheduler",
+        "keep-going",
+        "rerun-incomplete",
+        "show-failed-logs",
+        "max-checksum-file-size",
+        "rerun-triggers",
+    ],
 )
 def test_slurm_stands_alone_and_agrees_with_the_default(root: Path, key: str):
     default, slurm = (

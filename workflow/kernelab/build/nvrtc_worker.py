@@ -46,7 +46,9 @@ def settle_addresses() -> None:
     if now < 0 or now & ADDR_NO_RANDOMIZE:
         return
     if personality(now | ADDR_NO_RANDOMIZE) < 0:
-        print("note: addresses are random here (personality refused): NVRTC may compile the same source differently next time")
+        print(
+            "note: addresses are random here (personality refused): NVRTC may compile the same source differently next time"
+        )
         return
     os.execv(sys.executable, sys.orig_argv)
 

@@ -34,7 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--problem",
         default="",
         metavar="NAME",
-        help="a check problem of the operation, a problem of config.yaml, or values: m=64,n=64,k=32 (the rest as the first check's)",
+        help="a check problem of the operation, a problem of config.yaml, or values: m=64,k=32 (the rest as the first check's)",
     )
     parser.add_argument(
         "--trace", action="store_true", help="every memory instruction, not only the costliest"

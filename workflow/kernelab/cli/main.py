@@ -99,7 +99,9 @@ def _parser() -> argparse.ArgumentParser:
     profile.add_argument("--problem", required=True)
     add_plan_options(profile)
 
-    table = command("table", tables_command.run_table, "collect every record into table.csv and say what is in it")
+    table = command(
+        "table", tables_command.run_table, "collect every record into table.csv and say what is in it"
+    )
     table.add_argument("--out", type=Path, metavar="FILE", help="write table.csv here")
     add_plan_options(table)
 
