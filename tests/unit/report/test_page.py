@@ -129,3 +129,40 @@ def test_a_failed_arm_is_shown_with_its_reason(lab: Path, tmp_path: Path) -> Non
     (folder / "table.csv").write_text(broken)
     page = render(read_results(folder), lab, Path("report.html"))
     assert "race on As at &lt;line 7&gt;" in page
+
+
+def test_emulated_passes_by_source_line(lab: Path, tmp_path: Path) -> None:
+    import shutil
+
+    from kernelab.device.identify import EMULATED
+    from kernelab.records.check import CheckedProblem, CheckRecord, MemorySite
+    from kernelab.records.layout import SMALL, Layout
+    from kernelab.records.record import write_record
+
+    folder = tmp_path / "results"
+    shutil.copytree(lab / "results", folder)
+    layout = Layout(folder, read_results(folder).plan.device.id)
+    for key, passes in (("01_first/default", 300), ("01_first/UNROLL=2", 500)):
+        site = MemorySite(file="tile.cuh", line=42, kind="load", requests=100, wavefronts=passes, fewest=100)
+        kernel, _, variant = key.partition("/")
+        problem = CheckedProblem(status="ok", sites=(site,))
+        record = CheckRecord(
+            digest="d",
+            kernel=kernel,
+            variant=variant,
+            device=EMULATED.id,
+            status="ok",
+            note="",
+            problems={"tiny": problem},
+        )
+        write_record(layout.check(key, SMALL, EMULATED.id), record)
+    path = layout.compare("unroll")
+    text = path.read_text().replace('"registers":', '"emu_problem": "tiny",\n   "registers":')
+    path.write_text(text)
+    page = render(read_results(folder), lab, Path("report.html"))
+    reader = Reader()
+    reader.feed(page)
+    words = " ".join(word.strip() for word in reader.words if word.strip())
+    assert "tile.cuh:42 load 3 1 300" in words
+    assert "tile.cuh:42 load 5 1 500" in words
+    assert page.count("Passes through shared memory by source line") == 1

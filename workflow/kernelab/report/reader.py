@@ -75,12 +75,12 @@ class Results:
         found: list[Sample] = self._kept[path]
         return found
 
-    def sites(self, name: str, problem: str) -> tuple[MemorySite, ...]:
-        """The source lines of an arm with most emulated wavefronts, on one of the operation's check problems."""
+    def sites(self, name: str, problem: str) -> tuple[MemorySite, ...] | None:
+        """The source lines of an arm with most emulated wavefronts, on a check problem; None where it was not emulated."""
         key = self.plan.arms[name].build
         record = self._record(self.layout.check(key, SMALL, EMULATED.id), CheckRecord) if key else None
         found = record.problems.get(problem) if record else None
-        return found.sites if found else ()
+        return found.sites if found else None
 
     def build(self, key: str) -> BuildRecord | None:
         """The build record of an arm; None for a library function, or where nothing was built."""

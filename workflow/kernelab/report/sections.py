@@ -221,8 +221,10 @@ class ExperimentViews:
         """Emulated wavefronts by source line of both arms; none where they are the same."""
         found = []
         for name in (pair.base, pair.arm):
-            problem = record.arms.get(name, {}).get("emu_problem")
-            found.append((name, list(self._results.sites(name, str(problem)))))
+            sites = self._results.sites(name, str(record.arms.get(name, {}).get("emu_problem")))
+            if sites is None:
+                return []
+            found.append((name, list(sites)))
         return found if found[0][1] != found[1][1] else []
 
     def _machine_code(self, pair: ComparedPair) -> tuple[SideBySide | None, SideBySide | None]:
