@@ -2,6 +2,10 @@
 
 import sys
 
-from kernelab.cli.main import main
+try:
+    from kernelab.cli.main import main
 
-sys.exit(main())
+    status = main()
+except KeyboardInterrupt:  # while the package is still being imported
+    status = 130
+sys.exit(status)

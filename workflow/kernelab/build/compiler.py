@@ -11,6 +11,7 @@ Line information is always on: the emulator and the profile want `.loc`, and the
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import shutil
@@ -152,7 +153,8 @@ def _run(command: list[str], folder: Path, timeout_s: float) -> tuple[int, str]:
     try:
         output, _ = process.communicate(timeout=timeout_s)
     except BaseException as stop:
-        os.killpg(process.pid, signal.SIGKILL)  # nvcc's children too
+        with contextlib.suppress(ProcessLookupError):  # Ctrl-C reaches the compiler by itself
+            os.killpg(process.pid, signal.SIGKILL)  # nvcc's children too
         process.communicate()
         if isinstance(stop, subprocess.TimeoutExpired):
             return 1, f"error: the compiler was stopped after {timeout_s:g} s"
