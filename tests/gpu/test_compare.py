@@ -79,7 +79,11 @@ class Project:
 
     def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         """`python -m` something in the project."""
-        environment = os.environ | {"PYTHONPATH": str(self.root / "workflow")}
+        # The copy of the package comes first; Snakemake itself may be on the path that was given (a GPU box without a network).
+        path = os.pathsep.join(
+            p for p in (str(self.root / "workflow"), os.environ.get("PYTHONPATH", "")) if p
+        )
+        environment = os.environ | {"PYTHONPATH": path}
         command = [sys.executable, "-m", *arguments]
         return subprocess.run(
             command, cwd=self.root, capture_output=True, text=True, timeout=300, env=environment
