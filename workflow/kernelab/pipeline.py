@@ -21,7 +21,7 @@ from kernelab.errors import UserError
 from kernelab.plan.arms import Arm, Plan
 from kernelab.plan.load import CONFIG_FILES, OVERRIDES, load_plan
 from kernelab.plan.strict_yaml import scalar
-from kernelab.records.layout import SMALL, Layout
+from kernelab.records.layout import RESULTS, SMALL, Layout
 
 METADATA = Path(".snakemake") / "metadata"
 
@@ -58,7 +58,7 @@ class Pipeline:
         overrides = _typed(workflow.config_settings.config if files else config)
         try:
             plan = load_plan(Path(), identify, overrides, files)
-            layout = Layout(Path("results"), plan.device.id)
+            layout = Layout(RESULTS, plan.device.id)
             digests = Digests(plan, Path())
             for key in plan.builds:
                 digests.build(key)  # a missing header or unreadable source is said now, in one line
@@ -155,38 +155,32 @@ class Pipeline:
             for problem, where in wanted:
                 yield self.layout.check(key, problem, where), key, problem, where
 
-    def timings(self) -> list[str]:
-        """The timing record of every experiment, where there is a card to time on."""
+    def timings(self, experiments: Iterable[str] | None = None) -> list[str]:
+        """The timing records of some experiments (of all), where there is a card to time on."""
         if not self.on_gpu:
             return []
-        return [
-            self.layout.timing(name).as_posix()
-            for name in self.plan.experiments
-            if self.plan.timed_comparisons(name)
-        ]
+        names = self.plan.experiments if experiments is None else experiments
+        return [self.layout.timing(name).as_posix() for name in names if self.plan.timed_comparisons(name)]
 
-    def profiles(self) -> list[str]:
-        """The profile record of every arm that is to be profiled, where there is a card to profile on."""
+    def profiles(self, arms: Iterable[Arm] | None = None) -> list[str]:
+        """The profile records of those among some arms (all) that are to be profiled, where there is a card."""
         if not self.on_gpu:
             return []
+        chosen = self.runnable if arms is None else arms
         # Two arms that differ only in how they are timed share a profile.
-        profiled = (arm for arm in self.runnable if self.plan.is_profiled(arm.name))
-        return list(
-            dict.fromkeys(self.layout.profile(arm.record_key, arm.problem).as_posix() for arm in profiled)
-        )
+        paths = (self.layout.profile(a.record_key, a.problem) for a in chosen if a.name in self.plan.profiled)
+        return list(dict.fromkeys(path.as_posix() for path in paths))
 
     def compared(self, experiment: str) -> list[str]:
         """The records that an experiment's verdicts are made from: builds, checks, timing and profiles of its arms."""
         self.remake(self.layout.compare(experiment), self.digests.compare(experiment))
         arms = [self.plan.arms[name] for name in self.plan.experiments[experiment].arms]
         running = [arm for arm in arms if arm.runs]
-        timing, profiles = self.layout.timing(experiment).as_posix(), self.profiles()
-        of_arms = {self.layout.profile(arm.record_key, arm.problem).as_posix() for arm in running}
         return [
             *self.builds(arms),
             *self.checks(running),
-            *(path for path in self.timings() if path == timing),
-            *(path for path in profiles if path in of_arms),
+            *self.timings([experiment]),
+            *self.profiles(running),
         ]
 
     def compares(self, table: Path) -> list[str]:

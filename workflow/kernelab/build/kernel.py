@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -17,6 +16,7 @@ from kernelab.build.resources import Resources, parse_resources
 from kernelab.build.sass import disassemble, parse_sass
 from kernelab.build.source import source_digest
 from kernelab.build.toolchain import Toolchain, identity
+from kernelab.records.record import write_bytes
 
 FILES = ("kernel.cubin", "kernel.ptx", "kernel.sass")
 
@@ -118,12 +118,9 @@ def build_kernel(
 
 def write_build(build: Build, folder: Path) -> None:
     """Write kernel.cubin, kernel.ptx and kernel.sass, each whole or not at all; empty for a compile error."""
-    folder.mkdir(parents=True, exist_ok=True)
     contents = (build.compilation.cubin or b"", build.compilation.ptx.encode(), build.sass.encode())
     for name, data in zip(FILES, contents, strict=True):
-        temporary = folder / f".{name}.{os.getpid()}"
-        temporary.write_bytes(data)
-        os.replace(temporary, folder / name)
+        write_bytes(folder / name, data)
 
 
 def _entries(compilation: Compilation, sass: str, arch: str) -> dict[str, Entry]:

@@ -10,13 +10,12 @@ from typing import Any
 
 import yaml
 
-from kernelab.cli.steps import RESULTS
 from kernelab.device.identify import identify
 from kernelab.errors import UserError
 from kernelab.plan import strict_yaml
 from kernelab.plan.load import load_plan
 from kernelab.records.compare import CompareRecord
-from kernelab.records.layout import Layout
+from kernelab.records.layout import RESULTS, Layout
 from kernelab.records.record import read_record, write_text
 
 QUICK = {"processes": 3, "extend_to": 3}

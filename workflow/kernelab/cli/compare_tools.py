@@ -9,12 +9,11 @@ from pathlib import Path
 
 from kernelab.cli import ask as ask_command
 from kernelab.cli.plan_options import add_plan_options, read_plan
-from kernelab.cli.steps import RESULTS
 from kernelab.digests import Digests
 from kernelab.errors import UserError
 from kernelab.plan.arms import Plan
 from kernelab.records.compare import CompareRecord
-from kernelab.records.layout import Layout
+from kernelab.records.layout import RESULTS, Layout
 from kernelab.records.record import StaleRecord, read_record, write_record, write_text
 
 ALL_AGREE, DIFFERS, REFUSED = 0, 3, 4

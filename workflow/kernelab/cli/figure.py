@@ -6,9 +6,9 @@ import argparse
 from collections.abc import Callable
 from pathlib import Path
 
-from kernelab.cli.steps import RESULTS
 from kernelab.errors import UserError
 from kernelab.plan.model import suggestion
+from kernelab.records.layout import RESULTS
 from kernelab.records.record import write_bytes, write_text
 
 FORMATS = ("svg", "png", "pdf")

@@ -15,10 +15,8 @@ from kernelab.device.identify import EMULATED, slug
 from kernelab.digests import ABSENT, Digests
 from kernelab.errors import UserError
 from kernelab.plan.model import suggestion
-from kernelab.records.layout import Layout
+from kernelab.records.layout import RESULTS, Layout
 from kernelab.records.record import write_bytes, write_record, write_text
-
-RESULTS = Path("results")
 
 
 def plan(arguments: argparse.Namespace) -> None:

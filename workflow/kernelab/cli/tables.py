@@ -18,9 +18,9 @@ from typing import TextIO
 
 from kernelab.cli import compare_tools, steps
 from kernelab.cli.plan_options import read_plan
-from kernelab.cli.steps import RESULTS
 from kernelab.errors import UserError
 from kernelab.plan.model import suggestion
+from kernelab.records.layout import RESULTS
 
 Row = dict[str, str]
 FORMATS = ("table", "csv", "json", "markdown")

@@ -17,9 +17,9 @@ from pathlib import Path
 from kernelab.errors import UserError
 from kernelab.plan.arms import Device
 from kernelab.plan.load import DEFAULT_ARCH
+from kernelab.records.layout import RESULTS
 
 _MAJOR, _MINOR = 75, 76  # CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_{MAJOR,MINOR}
-RESULTS = Path("results")
 SAFE_ID = re.compile(r"^[a-z0-9][a-z0-9-]*$")
 EMULATED = Device(id="emulated", kind="emulated", name="emulated", arch=DEFAULT_ARCH)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Mapping
+from functools import cached_property
 from typing import Literal
 
 from kernelab.plan.catalogue import Kernel, Operation
@@ -143,15 +144,20 @@ class Plan(Strict):
         experiment = self.experiments[name]
         return [arm for key in (*experiment.arms, *experiment.references) if (arm := self.arms[key]).runs]
 
-    def is_profiled(self, arm: str) -> bool:
-        """Whether an arm that runs is to be profiled: it is in an experiment that the config names."""
+    @cached_property
+    def profiled(self) -> frozenset[str]:
+        """The arms that are to be profiled where they run: those of the experiments that the config names."""
         policy = self.profile
         chosen = [
             e
             for e in self.experiments.values()
             if policy.experiments == "all" or e.name in policy.experiments
         ]
-        return policy.enabled and any(arm in (*e.arms, *e.references) for e in chosen)
+        return (
+            frozenset(arm for e in chosen for arm in (*e.arms, *e.references))
+            if policy.enabled
+            else frozenset()
+        )
 
     def timed_comparisons(self, name: str) -> list[Comparison]:
         """The comparisons of an experiment whose two arms both run on the plan's device."""

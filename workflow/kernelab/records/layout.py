@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+RESULTS = Path("results")
 SMALL = "small"  # the operation's own check problems, as one record
 
 

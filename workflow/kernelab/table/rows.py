@@ -136,7 +136,7 @@ class TableReader:
         return self._read(self._layout.timing(experiment), TimingRecord, self._digests.timing(experiment))
 
     def _profile(self, arm: Arm) -> ProfileRecord | None:
-        if self._plan.device.kind != "gpu" or not arm.runs or not self._plan.is_profiled(arm.name):
+        if self._plan.device.kind != "gpu" or not arm.runs or arm.name not in self._plan.profiled:
             return None
         path = self._layout.profile(arm.record_key, arm.problem)
         return self._read(path, ProfileRecord, self._digests.profile(arm))
