@@ -84,6 +84,7 @@ LEFT = """\
 #endif
 extern "C" __global__ void scale(int n, float s, const float *x, float *y)
 {
+    #pragma unroll
     for (int j = 0; j < UNROLL; j++) {
         int i = (blockIdx.x * UNROLL + j) * 64 + threadIdx.x;
         if (i < n) y[i] = product(s, x[i]); // one element

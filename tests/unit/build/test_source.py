@@ -173,3 +173,23 @@ def test_include_cycle_ends(tmp_path: Path) -> None:
     source = _write(tmp_path / "a.cu", '#include "b.cuh"\n')
     _write(tmp_path / "b.cuh", '#pragma once\n#include "a.cu"\n')
     assert len(source_closure(source)) == 2
+
+
+def test_an_indented_directive_is_a_directive():
+    """`#pragma unroll` before a loop is indented; it must not make the file look as if it could see its own layout."""
+    loop = "void f()\n{\n    #pragma unroll\n    for (;;) g();\n}\n"
+    assert "#" not in tokens(loop)
+    assert text_digest(loop) == text_digest("// a comment\n" + loop.replace("    #pragma", "\t# pragma"))
+    assert text_digest(loop) != text_digest(loop.replace("unroll", "unroll 4"))
+    assert text_digest(loop) != text_digest(loop.replace("    #pragma unroll\n", ""))
+
+
+@pytest.mark.parametrize("text", ["#define S(x) \\\n  #x\n", "#define S(x) \\\n#x\n", "  #define S(x) #x\n"])
+def test_a_macro_that_makes_strings_is_seen_behind_a_continued_line(text):
+    assert text_digest(text) != text_digest("// a comment\n" + text)
+
+
+def test_an_indented_include_is_followed(tmp_path):
+    _write(tmp_path / "a.cu", 'void f();\n  #include "b.cuh"\n')
+    _write(tmp_path / "b.cuh", "int x;\n")
+    assert [path.name for path in source_closure(tmp_path / "a.cu")] == ["a.cu", "b.cuh"]

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from kernelab.build.kernel import build_kernel, write_build
+from kernelab.build.source import text_digest
 from kernelab.build.toolchain import find_toolchain
 from kernelab.check.job import CheckJob
 from kernelab.check.on_emulated import EmulatedChecker
@@ -85,3 +86,9 @@ def test_its_header_says_what_it_is_about(operation: str, name: str) -> None:
     folder, catalogue = CATALOGUES[operation]
     first = (folder / str(catalogue.kernels[name].source)).read_text().splitlines()[0]
     assert first.startswith("// ")
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "kernels").rglob("*.cu*")), ids=lambda path: path.name)
+def test_a_comment_in_it_changes_no_build(path: Path) -> None:
+    text = path.read_text()
+    assert text_digest("// a comment\n" + text) == text_digest(text)

@@ -33,23 +33,22 @@ _OPERATOR = r"<<=|>>=|<=>|->\*|\.\.\.|::|->|\+\+|--|<<|>>|<=|>=|==|!=|&&|\|\||\#
 
 _JOIN = r"(?<=\S)\\\r?\n(?=\S)"  # may join two halves of a token: kept, so that it never equals a space
 
-_TOKEN = re.compile(
-    "|".join(
-        [
-            rf"(?P<blank>\s+|{_COMMENT}|(?!{_JOIN})\\\r?\n)",
-            rf"(?P<directive>{_DIRECTIVE})",
-            _RAW_STRING.format(2),
-            r"[A-Za-z_]\w*",
-            r"\.?\d(?:[eEpP][+-]|'?\w|\.)*",
-            _STRING,
-            _CHARACTER,
-            _JOIN,
-            _OPERATOR,
-            r"(?s:.)",
-        ]
-    ),
-    re.MULTILINE,
+# A newline is a blank of its own: the spaces behind it may open an indented directive.
+_OTHERS = "|".join(
+    [
+        rf"(?P<blank>[^\S\n]+|\n|{_COMMENT}|(?!{_JOIN})\\\r?\n)",
+        _RAW_STRING.format(2),
+        r"[A-Za-z_]\w*",
+        r"\.?\d(?:[eEpP][+-]|'?\w|\.)*",
+        _STRING,
+        _CHARACTER,
+        _JOIN,
+        _OPERATOR,
+        r"(?s:.)",
+    ]
 )
+_TOKEN = re.compile(rf"(?P<directive>{_DIRECTIVE})|{_OTHERS}", re.MULTILINE)
+_TOKEN_IN_DIRECTIVE = re.compile(_OTHERS)  # a `#` that opens a continued line is no directive
 _HASH = re.compile(r"\s*#")
 _GAP = rf"(?:\s|\\\r?\n|{_COMMENT})"
 _FUNCTION_MACRO = re.compile(rf"{_GAP}*define{_GAP}+\w+\(")
@@ -105,8 +104,12 @@ def text_digest(text: str) -> str:
 def tokens(text: str) -> list[str]:
     """The preprocessing tokens of `text`. A directive is opened by `#directive` and closed by a newline
     token."""
+    return _tokens(text, _TOKEN)
+
+
+def _tokens(text: str, pattern: re.Pattern[str]) -> list[str]:
     found: list[str] = []
-    for match in _TOKEN.finditer(text):
+    for match in pattern.finditer(text):
         kind = match.lastgroup
         if kind == "blank":
             continue
@@ -114,7 +117,7 @@ def tokens(text: str) -> list[str]:
             body = _HASH.sub("", match[0], count=1)
             # `#define F(x)` and `#define F (x)` differ in a space alone
             opening = "#directive(" if _FUNCTION_MACRO.match(body) else "#directive"
-            found += [opening, *tokens(body), "\n"]
+            found += [opening, *_tokens(body, _TOKEN_IN_DIRECTIVE), "\n"]
         else:
             found.append(match[0])
     return found
