@@ -153,7 +153,7 @@ def unknown_metrics(words: str) -> list[str]:
 
 def _last_words(words: str) -> str:
     lines = [line.strip() for line in words.splitlines() if line.strip()]
-    own = [line for line in lines if not line.startswith("==PROF==")]
+    own = [line for line in lines if not line.startswith("==")]
     return (own or lines or ["it said nothing"])[-1][:300]
 
 
