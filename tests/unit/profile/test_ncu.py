@@ -52,6 +52,12 @@ def test_the_command_marks_one_launch_and_leaves_settings_alone() -> None:
             "LibraryNotLoaded",
         ),
         (NcuRun(9, "illegal address\n==PROF== Disconnected"), False, "target_crashed", "illegal address"),
+        (
+            NcuRun(1, "no cuBLAS here\n==ERROR== The application returned an error code (1)."),
+            False,
+            "target_crashed",
+            "no cuBLAS",
+        ),
         (NcuRun(0, ""), False, "target_crashed", "said nothing"),
     ],
 )

@@ -99,14 +99,16 @@ def profile_arm(
     elif ncu is None:
         record = _failed(step, "no_ncu", NO_NCU)
     else:
-        record, report = _profiled(step, used, ncu)
+        record, report = _profiled(step, used, ncu, say)
     write_bytes(step.report, report)
     write_record(step.record, record)
     say(f"{step.arm.name}: {record.status}" + (f": {record.note}" if record.note else ""))
     return record
 
 
-def _profiled(step: ProfileStep, profiler: Profiler, ncu: str) -> tuple[ProfileRecord, bytes]:
+def _profiled(
+    step: ProfileStep, profiler: Profiler, ncu: str, say: Callable[[str], None]
+) -> tuple[ProfileRecord, bytes]:
     version = profiler.version(ncu)
     policy = step.plan.profile
     with TemporaryDirectory(prefix="kernelab-") as scratch, card_lock(step.plan.device.uuid):
@@ -131,6 +133,7 @@ def _profiled(step: ProfileStep, profiler: Profiler, ncu: str) -> tuple[ProfileR
             )
         status, note = judge(run, done.is_file(), policy.limit_s)
         if status != "ok":
+            say(run.words.strip())  # all of them: the log is where a crash is looked into
             return _failed(step, status, note, version), b""
         return _read(step, report, version)
 
