@@ -14,7 +14,6 @@ from kernelab.statistics.estimate import (
     estimate_medians,
     extension,
     from_moments,
-    log_ratios,
     process_medians,
 )
 from kernelab.statistics.policy import QUICK, VerdictPolicy
@@ -87,26 +86,6 @@ def test_shift_moves_the_ratio_and_leaves_the_width(rounds, shift):
     assert after.half_width == pytest.approx(before.half_width, abs=1e-9)
 
 
-@given(
-    st.lists(st.floats(1e-3, 1e3), min_size=6, max_size=6),
-    st.floats(1e-3, 1e3),
-    st.lists(st.floats(0.1, 10.0), min_size=3, max_size=3),
-)
-def test_log_ratios_do_not_depend_on_the_unit_or_on_a_shared_clock(times, unit, clocks):
-    base = np.asarray(times).reshape(3, 2)
-    arm = base[::-1] * 1.01
-    clock = np.asarray(clocks)[:, None]
-    want = log_ratios(arm, base)
-    assert log_ratios(arm * unit, base * unit) == pytest.approx(want, abs=1e-9)
-    assert log_ratios(arm * clock, base * clock) == pytest.approx(want, abs=1e-9)
-
-
-def test_mirrored_visits_cancel_a_linear_drift():
-    positions = np.array([[0.0, 3.0], [1.0, 2.0]])  # base first and last, arm in between
-    base, arm = np.exp(0.001 * positions[:1]), np.exp(0.001 * positions[1:] + 0.02)
-    assert log_ratios(arm, base) == pytest.approx([0.02], abs=1e-15)
-
-
 def test_after_an_extension_the_first_stage_alone_sets_the_width():
     first = [0.01, 0.02, 0.00, 0.03, 0.01, 0.02]
     near, far = [0.015] * 6, [0.10, -0.07, 0.05, -0.02, 0.04, -0.01]
@@ -142,21 +121,6 @@ def test_what_is_no_measurement_is_one_clear_error(rounds, says):
         estimate(rounds, POLICY, "arm b, time")
     assert str(caught.value).startswith("arm b, time: ")
     assert "\n" not in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    ("arm", "base", "says"),
-    [
-        ([[1.0, 1.0]], [[1.0]], "same|both have shape"),
-        ([1.0], [1.0], "shape"),
-        (np.empty((0, 2)), np.empty((0, 2)), "shape"),
-        ([[1.0, 0.0]], [[1.0, 1.0]], "samples of the arm must be positive"),
-        ([[1.0, 1.0]], [[1.0, math.nan]], "samples of the base must be positive"),
-    ],
-)
-def test_samples_that_are_no_times_are_refused(arm, base, says):
-    with pytest.raises(ValueError, match=says):
-        log_ratios(arm, base)
 
 
 def test_medians_ignore_a_few_wild_rounds():

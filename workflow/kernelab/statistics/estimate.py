@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from kernelab.statistics.policy import VerdictPolicy
 
@@ -72,26 +72,6 @@ class Extension:
 
     needed: bool
     reason: str
-
-
-def log_ratios(arm: ArrayLike, base: ArrayLike) -> NDArray[np.float64]:
-    """Log ratios of one process, one a round.
-
-    arm, base: positive times (or cycles), shape (rounds, visits); the visits of a mirrored round
-    (forward, backward) are averaged in the log, which cancels any drift that is linear over the round.
-    Raises ValueError for shapes that differ or values that are not positive and finite.
-    """
-    above, below = np.asarray(arm, dtype=np.float64), np.asarray(base, dtype=np.float64)
-    if above.shape != below.shape or above.ndim != 2 or above.size == 0:
-        raise ValueError(
-            "samples of arm and base must both have shape (rounds, visits);"
-            f" they have {above.shape} and {below.shape}"
-        )
-    for name, values in (("arm", above), ("base", below)):
-        if not (np.isfinite(values).all() and (values > 0.0).all()):
-            raise ValueError(f"samples of the {name} must be positive and finite")
-    ratios: NDArray[np.float64] = np.mean(np.log(above) - np.log(below), axis=1)
-    return ratios
 
 
 def process_medians(rounds: Rounds, what: str = "log ratios") -> tuple[list[float], int]:
