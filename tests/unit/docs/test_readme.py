@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import re
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -27,15 +28,39 @@ def test_the_ladder_is_the_snapshots() -> None:
         assert f"| `{row['kernel']}` | {figures}" in TEXT
 
 
+def shown_as(row: dict[str, str]) -> str:
+    """A comparison as a line of the README."""
+    kernels = [row[arm].partition("/")[0] for arm in ("base_arm", "arm")]
+    levels = kernels if row["variable"] == "kernel" else [row["base_level"], row["level"]]
+    ratio = f"{float(row['ratio']):.4f} ({float(row['ratio_low']):.4f} to {float(row['ratio_high']):.4f})"
+    return f"| {row['variable']}: {levels[0]} to {levels[1]} | `{kernels[0]}` | {row['verdict']} | {ratio} |"
+
+
 def test_the_verdicts_are_the_snapshots() -> None:
-    known = {
-        f"{r['verdict']} | {float(r['ratio']):.4f} ({float(r['ratio_low']):.4f} to {float(r['ratio_high']):.4f})"
-        for r in rows_of("comparisons.csv")
-        if r["ratio"]
-    }
-    shown = re.findall(r"\| (\w+ \| \d\.\d{4} \(\d\.\d{4} to \d\.\d{4}\)) \|", TEXT)
+    known = {shown_as(row) for row in rows_of("comparisons.csv") if row["ratio"]}
+    shown = re.findall(r"^\| [\w ]+: .*\|$", TEXT, re.MULTILINE)
     assert len(shown) > 5
     assert set(shown) <= known
+
+
+def test_the_prose_is_the_snapshots() -> None:
+    text = " ".join(TEXT.split())
+    comparisons, claims = rows_of("comparisons.csv"), rows_of("claims.csv")
+    status = Counter(row["status"] for row in claims)
+    ladder = {row["kernel"]: row for row in rows_of("table.csv") if row["experiment"] == "ladder"}
+    cost = {row["claim"]: 100 * float(row["measured"]) - 100 for row in claims if row["measured"]}
+    before, after = ladder["05_2d_blocktiling"], ladder["06_2d_transposed"]
+    passes = [float(row["ncu_shared_store_wavefronts"]) * 1e-6 for row in (before, after)]
+    for said in (
+        f"{len({row['experiment'] for row in comparisons})} experiments, {len(comparisons)} comparisons",
+        f"{ladder['02_gmem_coalesced']['samples']} samples a rung from 6 fresh processes",
+        f"Of {len(claims)} claims {status['holds']} hold on this card and {status['reversed']} are reversed",
+        f"the staged rung's forced unroll costs {cost['A3']:.0f}%",
+        f"the retune of rung 13 costs {cost['B1']:.0f}%",
+        f"from {passes[0]:.0f} to {passes[1]:.0f} million and takes {-cost['A4b']:.0f}% less time",
+        f"registers go from {before['registers']} to {after['registers']}",
+    ):
+        assert said in text
 
 
 @pytest.mark.parametrize("link", sorted(set(re.findall(r"\]\(([^)#]+)\)", TEXT))))

@@ -110,6 +110,8 @@ def test_stalls_sum_to_those_of_the_table(figures: dict[str, Figure], results: R
         for row in results.rows_of("ladder")
     }
     assert drawn == pytest.approx(listed, rel=1e-5)
+    written = {row["kernel"]: float(row["waiting"]) for row in values(figures["ladder-stalls"], "waiting")}
+    assert written == pytest.approx(listed, rel=1e-2)
 
 
 def test_without_a_gpu_only_what_needs_none_is_drawn(bare: Path) -> None:

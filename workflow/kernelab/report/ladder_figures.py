@@ -101,11 +101,16 @@ def stalls(results: Results, experiment: PlannedExperiment, root: Path) -> Figur
         return None
     kernels = list(dict.fromkeys(str(row["kernel"]) for row in rows))
     words = (
-        f"Stacked bars of {len(kernels)} kernels: how many warps wait per issued instruction, by reason. "
+        f"Stacked bars of {len(kernels)} kernels: what the waiting warps wait for, in shares, "
+        "and how many wait per issued instruction. "
         "The figures are in the columns ncu_stall_* of table.csv."
     )
     return Figure(
-        f"{experiment.name}-stalls", "Why warps wait", words, "table.csv", rung_charts.stalls(rows, kernels)
+        f"{experiment.name}-stalls",
+        "Why warps wait, with the warps waiting per instruction issued on the right",
+        words,
+        "table.csv",
+        rung_charts.stalls(rows, kernels),
     )
 
 

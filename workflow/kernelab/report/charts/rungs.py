@@ -128,15 +128,21 @@ def roofline(points: Values, roof: Values, ridge: float) -> Spec:
 
 
 def stalls(rows: Values, kernels: Sequence[str]) -> Spec:
-    """Warps that wait, per issued instruction, by reason: the articles' WarpStateStats.
+    """What warps wait for, by reason (the articles' WarpStateStats), with the warps that wait per issued instruction.
+
+    Shares, since the first rungs wait a hundred times longer than the last, whose bars would be too short to read.
 
     Args:
         rows: kernel, reason, warps.
         kernels: in order.
     """
+    waiting = {
+        kernel: sum(float(row["warps"]) for row in rows if row["kernel"] == kernel) for kernel in kernels
+    }
     total: dict[str, float] = {}
     for row in rows:
-        total[str(row["reason"])] = total.get(str(row["reason"]), 0.0) + float(row["warps"])
+        share = float(row["warps"]) / (waiting[str(row["kernel"])] or 1.0)
+        total[str(row["reason"])] = total.get(str(row["reason"]), 0.0) + share
     shown = sorted(total, key=lambda reason: -total[reason])[:MOST_REASONS]
     merged: dict[tuple[str, str], float] = {}
     for row in rows:
@@ -147,26 +153,37 @@ def stalls(rows: Values, kernels: Sequence[str]) -> Spec:
     values = [
         {"kernel": k, "reason": r, "warps": v, "order": domain.index(r)} for (k, r), v in merged.items()
     ]
-    chart = (
+    y = alt.Y(
+        "kernel:N",
+        sort=list(kernels),
+        axis=alt.Axis(title=None, grid=False, domain=False, ticks=False),
+    )
+    bars = (
         alt.Chart(data(values))
         .mark_bar(height=alt.RelativeBandSize(0.66))
         .encode(
-            x=alt.X("warps:Q", stack="zero", title="warps waiting per instruction issued"),
-            y=alt.Y(
-                "kernel:N",
-                sort=list(kernels),
-                axis=alt.Axis(title=None, grid=False, domain=False, ticks=False),
+            x=alt.X(
+                "warps:Q",
+                stack="normalize",
+                axis=alt.Axis(title="share of the warps that wait", format=".0%"),
             ),
+            y=y,
             color=alt.Color(
                 "reason:N",
                 scale=alt.Scale(domain=domain, range=[colour(name) for name in SERIES[: len(domain)]]),
                 legend=alt.Legend(title=None),
             ),
             order=alt.Order("order:Q"),
-            tooltip=["kernel:N", "reason:N", alt.Tooltip("warps:Q", format=".3f")],
+            tooltip=["kernel:N", "reason:N", alt.Tooltip("warps:Q", format=".3f", title="warps per issue")],
         )
     )
-    return finish(chart, ROW * len(kernels))
+    sums = [{"kernel": kernel, "waiting": f"{value:.3g}"} for kernel, value in waiting.items()]
+    text = (
+        alt.Chart(data(sums))
+        .mark_text(align="left", dx=8)
+        .encode(x=alt.value("width"), y=y, text="waiting:N")
+    )
+    return room_for_labels(finish(alt.layer(bars, text), ROW * len(kernels)), 40)
 
 
 def occupancy(rows: Values, achieved: bool) -> Spec:
