@@ -6,7 +6,7 @@
 // - BETA_READ 0: beta == 0 has an entry of its own that never reads C; the host picks it.
 // - MIN_BLOCKS 1: one block on an SM is enough, so ptxas need not save registers to make room for more.
 //
-// Also here, as parameters, what was tried on top and is known not to pay: A_SWIZZLE, FRAGMENT_BUFFERS and GROUP.
+// Also here, as parameters, what seed B tried on top and found not to pay: A_SWIZZLE, FRAGMENT_BUFFERS and GROUP. Elsewhere they may.
 // BETA_DISPATCH 2 repeats a published mistake: the kernel tests beta, and has lost MIN_BLOCKS on the way.
 
 #ifndef BM

@@ -62,6 +62,17 @@ def test_gaps_say_why_and_what_to_do(bare: Path) -> None:
     assert "NVIDIA GPU" in time.remedy
 
 
+def test_missing_counters_have_their_own_reasons() -> None:
+    results = read_results(Path(__file__).parents[3] / "results" / "snapshots" / "nvidia-h200")
+    reasons = {gap.why: gap for gap in gaps(results) if gap.what == "counters"}
+    (unasked,) = [gap for why, gap in reasons.items() if "profile.experiments" in why]
+    assert "13_final/default@square_4096" not in unasked.arms
+    assert "config.yaml" in unasked.remedy
+    for why, gap in reasons.items():
+        if "died under ncu" in why:
+            assert "logs" in gap.remedy
+
+
 def test_published_figures(lab: Path, tmp_path: Path) -> None:
     (source,) = read_published(lab / "kernels" / "scale")
     assert source.pct_of_cublas == {"01_first": 40.0, "03_third": 90.5}

@@ -79,7 +79,7 @@ def change(pair: ComparedPair) -> str:
     if pair.kind == "kernel":
         return f"{pair.base_level} to {pair.level}"
     if pair.kind == "steps":
-        return f"{pair.variable}, together"
+        return f"the whole of {pair.variable}"
     return f"{pair.variable}: {pair.base_level or 'none'} to {pair.level or 'none'}"
 
 

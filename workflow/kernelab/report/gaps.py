@@ -56,8 +56,12 @@ def _why(what: str, row: Row, results: Results) -> str:
     if what in ("time", "counters") and not results.on_gpu and "not timed" not in row["note"]:
         return "there was no GPU"
     if what == "counters":
+        if not results.plan.profile.enabled:
+            return "profiling is off (config.yaml: profile.enabled)"
+        if row["arm"] not in results.plan.profiled:
+            return "none of its experiments is profiled (config.yaml: profile.experiments)"
         _, _, reason = row["note"].partition("not profiled: ")
-        return reason or "profiling is off, or ncu gave no counters"
+        return reason or "ncu gave no counters"
     return row["note"] or "not said"
 
 
@@ -66,6 +70,10 @@ def _remedy(what: str, why: str, results: Results) -> str:
         return "python -m kernelab doctor"
     if what in ("time", "correctness") and not results.on_gpu:
         return "snakemake results/report.html  # on a machine with an NVIDIA GPU; what is built and checked here is reused"
+    if what == "counters" and "config.yaml" in why:
+        return "snakemake results/report.html  # once config.yaml asks for them"
+    if what == "counters" and "died under ncu" in why:
+        return "look into results/logs/<device>/profile/, delete its record, and run again"
     if what == "counters":
         return "python -m kernelab doctor  # says how to get ncu and the permission to count"
     return "snakemake results/report.html"
