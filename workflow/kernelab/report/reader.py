@@ -17,6 +17,7 @@ from kernelab.records.build import BuildRecord
 from kernelab.records.check import CheckRecord, MemorySite
 from kernelab.records.compare import CompareRecord
 from kernelab.records.layout import SMALL, Layout
+from kernelab.records.profile import ProfileRecord
 from kernelab.records.record import R, read_record
 from kernelab.records.timing import TimingRecord
 from kernelab.timing.samples import Sample, read_samples
@@ -85,6 +86,10 @@ class Results:
     def build(self, key: str) -> BuildRecord | None:
         """The build record of an arm; None for a library function, or where nothing was built."""
         return self._record(self.layout.build_record(key), BuildRecord) if key else None
+
+    def profile(self, arm: Arm) -> ProfileRecord | None:
+        """The profile record of an arm; None where no profile was tried."""
+        return self._record(self.layout.profile(arm.record_key, arm.problem), ProfileRecord)
 
     def sass(self, key: str) -> str | None:
         """The listing of a build; None where it is not kept (a snapshot has none)."""
