@@ -14,17 +14,21 @@ from typing import Any
 
 import pytest
 
+from kernelab.device.identify import EMULATED
 from kernelab.plan import strict_yaml
+from kernelab.plan.load import load_plan
+from kernelab.plan.space import Space
 
 ROOT = Path(__file__).parents[2]
 DOC = (ROOT / "docs/declaring-an-experiment.md").read_text()
 BLOCKS = [
     strict_yaml.parse(text, "example").data for text in re.findall(r"```yaml\n(.*?)```", DOC, re.DOTALL)
 ]
+SECTIONS = ("claims", "search")
 EXAMPLES: dict[str, Any] = {
-    name: body for block in BLOCKS for name, body in block.items() if name != "claims"
+    name: body for block in BLOCKS for name, body in block.items() if name not in SECTIONS
 }
-CLAIMS: dict[str, Any] = next(block["claims"] for block in BLOCKS if "claims" in block)
+CLAIMS, SEARCHES = (next(block[name] for block in BLOCKS if name in block) for name in SECTIONS)
 CONFIG = """\
 device: emulated
 problems:
@@ -42,7 +46,8 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
     shutil.copy(ROOT / "Snakefile", root)
     # JSON is YAML: the examples go in as they were read.
     (root / "config.yaml").write_text(
-        CONFIG + f"experiments: {json.dumps(EXAMPLES)}\nclaims: {json.dumps(CLAIMS)}\n"
+        CONFIG
+        + f"experiments: {json.dumps(EXAMPLES)}\nclaims: {json.dumps(CLAIMS)}\nsearch: {json.dumps(SEARCHES)}\n"
     )
     command = [
         sys.executable,
@@ -63,8 +68,12 @@ def rows(results: Path, name: str) -> list[dict[str, str]]:
         return list(csv.DictReader(stream))
 
 
-def test_there_are_six_examples() -> None:
-    assert list(EXAMPLES) == ["launch_bounds", "sizes", "waterfall", "padding", "interplay", "three_rungs"]
+def test_there_are_seven_examples_and_a_search(results: Path) -> None:
+    six = ["launch_bounds", "sizes", "waterfall", "padding", "interplay", "three_rungs"]
+    assert list(EXAMPLES) == [*six, "tuned_points"]
+    plan = load_plan(results.parent, lambda _: EMULATED)
+    assert Space.of(plan, "tiles").size == 32
+    assert not (results / "emulated" / "search").exists()  # no table runs a search
 
 
 @pytest.mark.parametrize(
@@ -76,6 +85,7 @@ def test_there_are_six_examples() -> None:
         ("padding", 2),
         ("interplay", 4),
         ("three_rungs", 2),
+        ("tuned_points", 2),
     ],
 )
 def test_an_example_is_judged_and_not_refused(results: Path, name: str, count: int) -> None:

@@ -64,6 +64,8 @@ def run(arguments: argparse.Namespace) -> int:
     if name in (declared.get("experiments") or {}):
         raise UserError(f"--name {name}: config.yaml has an experiment of that name; choose another")
     overlay: dict[str, Any] = {"experiments": {name: experiment(arguments)}}
+    if declared.get("only"):
+        overlay["only"] = [name]
     if arguments.quick:
         overlay["timing"] = QUICK
     # A wrong question is answered here, before Snakemake starts.

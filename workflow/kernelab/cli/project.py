@@ -111,7 +111,7 @@ def run_experiment(arguments: argparse.Namespace) -> None:
             f"{document.where(('experiments', arguments.name))}: is already there; choose another name"
         )
     # The whole plan is made with it, in memory, before a byte of the file changes.
-    plan = load_plan(Path(), identify, {"experiments": {arguments.name: declared}})
+    plan = load_plan(Path(), identify, {"experiments": {arguments.name: declared}, "only": []})
     text = _inserted(path.read_text(encoding="utf-8"), arguments.name, declared)
     write_text(path, text)
     arms = len(plan.experiments[arguments.name].arms)
@@ -119,6 +119,8 @@ def run_experiment(arguments: argparse.Namespace) -> None:
     print(
         f"config.yaml: {arguments.name}: {arms} arms, {compared} comparisons; run snakemake results/report.html"
     )
+    if document.data.get("only"):
+        print(f"config.yaml: only: does not name it yet; add {arguments.name} there")
 
 
 def _inserted(text: str, name: str, declared: dict[str, Any]) -> str:

@@ -38,11 +38,8 @@ def controlled(plan: Plan, comparison: Comparison) -> frozenset[str]:
     """The controls that a comparison's variable holds."""
     base, arm = plan.arms[comparison.base], plan.arms[comparison.arm]
     kernel = plan.kernel(base)
-    if comparison.kind == "steps":
+    if comparison.kind in ("composite", "configuration", "steps"):
         return frozenset().union(*(_of_setting(plan, kernel, name) for name in _moved(base, arm)))
-    if comparison.kind == "composite":
-        names = next(iter(kernel.composites[comparison.variable].levels.values()))
-        return frozenset().union(*(_of_parameter(kernel, name) for name in names))
     if comparison.kind == "parameter":
         return _of_parameter(kernel, comparison.variable)
     return OF_KIND[comparison.kind]

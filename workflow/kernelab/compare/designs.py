@@ -116,7 +116,7 @@ def same_question(
 ) -> list[SameQuestion]:
     """The same change on the first base and on each other, and at the first problem and at each other."""
     asked: dict[tuple[str, str, str], list[Comparison]] = {}
-    if experiment.design in ("vary", "steps", "factorial"):
+    if experiment.design in ("vary", "steps", "factorial", "configurations"):
         for comparison in experiment.comparisons:
             asked.setdefault((comparison.variable, comparison.base_level, comparison.level), []).append(
                 comparison

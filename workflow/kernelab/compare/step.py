@@ -28,7 +28,7 @@ from kernelab.statistics.policy import VerdictPolicy
 from kernelab.timing.samples import Sample, read_samples
 
 NO_GPU = "no GPU on this machine"
-CODE_KINDS = ("kernel", "parameter", "composite", "options", "arch", "toolchain", "steps")
+CODE_KINDS = ("kernel", "parameter", "composite", "options", "arch", "toolchain", "steps", "configuration")
 
 
 def compare_experiment(

@@ -8,13 +8,14 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import Literal
 
+from pydantic import Field
+
 from kernelab.plan.catalogue import Kernel, Operation
 from kernelab.plan.config import CheckPolicy, Claim, ProfilePolicy, TimingPolicy
-from kernelab.plan.model import Strict
+from kernelab.plan.model import Scalar, Strict
 
-VariableKind = Literal[
-    "kernel", "parameter", "composite", "options", "arch", "toolchain", "problem", "data", "l2", "steps"
-]
+MachineKind = Literal["options", "arch", "toolchain", "problem", "data", "l2"]
+VariableKind = Literal["kernel", "parameter", "composite", MachineKind, "steps", "configuration"]
 DATA = ("uniform", "normal", "integers")
 L2 = ("cold", "hot")
 _SAFE = re.compile(r"[^A-Za-z0-9_.+=,-]")
@@ -78,7 +79,10 @@ class Arm(Strict):
 
 
 class Comparison(Strict):
-    """A base arm against one other arm; exactly one variable differs (or, for `steps`, the steps so far)."""
+    """A base arm against one other arm; exactly one variable differs.
+
+    Of kind `steps` it is the steps so far, of kind `configuration` all that one configuration sets.
+    """
 
     base: str
     arm: str
@@ -100,6 +104,47 @@ class PlannedExperiment(Strict):
     references: tuple[str, ...]
 
 
+class PlannedSearch(Strict):
+    """A search: the parameters of one kernel, on one problem, whose levels span a space around a base.
+
+    hold, at    as config.yaml has them; the base is the kernel with `hold` applied
+    machine     what differs from the config's own options, architecture and toolchain; it is part of every variant
+    over        parameter or composite -> its levels, in the order of the file; the last key moves fastest
+    """
+
+    name: str
+    question: str
+    kernel: str
+    operation: str
+    problem: str
+    hold: dict[str, Scalar]
+    at: str | None
+    machine: dict[str, str]
+    base: Arm
+    base_build: Build
+    over: dict[str, tuple[str, ...]]
+    sampler: Literal["all", "random", "tpe"]
+    configurations: int
+    budget_s: float
+    confirm: int
+    seed: int
+
+
+class Configuration(Strict):
+    """One point of a search's space.
+
+    name        the variant of its build, such as BK=8,TM=16; `default` is the kernel's default point
+    levels      of the keys of the search's `over` alone
+    build, arm  None where it is excluded; `excluded` then says why (the constraint that it breaks)
+    """
+
+    name: str
+    levels: dict[str, str]
+    build: Build | None = None
+    arm: Arm | None = None
+    excluded: str = ""
+
+
 class Device(Strict):
     """Where arms run: a GPU by its UUID, or `emulated`."""
 
@@ -119,7 +164,12 @@ class OperationPlan(Strict):
 
 
 class Plan(Strict):
-    """Everything that the steps need to know. Written to results/plan.json; plan.csv is its readable half."""
+    """Everything that the steps need to know. Written to results/plan.json; plan.csv is its readable half.
+
+    Searches are no part of what is written, nor of the plan's digest: a search has a digest and records of its own, so
+    that a space can grow without a table being made again. `arms` are those of the experiments; `builds` has the base of
+    every search as well.
+    """
 
     device: Device
     target_card: str | None
@@ -132,6 +182,7 @@ class Plan(Strict):
     timing: TimingPolicy
     check: CheckPolicy
     profile: ProfilePolicy
+    searches: dict[str, PlannedSearch] = Field(default={}, exclude=True)
 
     def kernel(self, arm: Arm) -> Kernel:
         return self.operations[arm.operation].kernels[arm.kernel]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -16,7 +17,7 @@ from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from kernelab.errors import UserError
 from kernelab.plan import strict_yaml
-from kernelab.plan.expression import ExpressionError, Number, parse
+from kernelab.plan.expression import Expression, ExpressionError, Number, parse
 from kernelab.plan.model import (
     Bool,
     ExpressionText,
@@ -278,18 +279,39 @@ class Kernel(Strict):
 
     def defaults(self) -> dict[str, str]:
         """The default level of every parameter, spelt canonically."""
+        return dict(self._defaults)
+
+    def differing(self, levels: Mapping[str, str]) -> dict[str, str]:
+        """The levels that are not the default, in alphabetical order: what a variant is named by."""
+        defaults = self._defaults
+        return {name: levels[name] for name in sorted(levels) if levels[name] != defaults[name]}
+
+    @cached_property
+    def _defaults(self) -> dict[str, str]:
         return {name: level_text(parameter.default) for name, parameter in self.parameters.items()}
 
     def violated(self, levels: Mapping[str, str]) -> str | None:
         """The first constraint that a full assignment breaks, as text, or None."""
+        return self.broken({name: self.parameters[name].macro_value(level) for name, level in levels.items()})
+
+    def broken(self, macros: Mapping[str, int]) -> str | None:
+        """As `violated`, from every parameter's macro value."""
+        values: Values = dict(macros)
+        derived, constraints = self._expressions
         try:
-            values = self.values(levels)
-            for constraint in self.constraints:
-                if not parse(constraint.require)(values):
-                    return f"{constraint.require}: {constraint.reason}"
+            for name, expression in derived:
+                values[name] = expression(values)
+            for expression, reason in constraints:
+                if not expression(values):
+                    return f"{expression.text}: {reason}"
         except ExpressionError as error:
             return str(error)
         return None
+
+    @cached_property
+    def _expressions(self) -> tuple[list[tuple[str, Expression]], list[tuple[Expression, str]]]:
+        derived = [(name, parse(text)) for name, text in self.derived.items()]
+        return derived, [(parse(c.require), c.reason) for c in self.constraints]
 
 
 class Catalogue(Strict):

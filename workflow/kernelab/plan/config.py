@@ -6,10 +6,12 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from kernelab.plan.model import Bool, Float, Int, Name, Scalar, Strict
+from kernelab.plan.model import Bool, Float, Int, Name, Scalar, Strict, level_text, suggestion
 
 ARCH_PATTERN = r"^(auto|sm_\d{2,3}[af]?)$"
-DESIGNS = ("vary", "steps", "factorial", "ladder")
+DESIGNS = ("vary", "steps", "factorial", "ladder", "configurations")
+
+CONFIRMATION = "search_"
 
 
 def _device(value: Any) -> Any:
@@ -21,8 +23,15 @@ def _levels(value: Any) -> Any:
     return value if isinstance(value, list) else [value]
 
 
+def _names(value: Any) -> Any:
+    # A name such as 12 is a number in YAML, and again where the command line has it.
+    return [level_text(name) if isinstance(name, bool | int | float) else name for name in _levels(value)]
+
+
 Levels = Annotated[tuple[Scalar, ...], BeforeValidator(_levels), Field(min_length=1)]
 Settings = dict[str, Scalar]
+# Short enough to be an experiment's name behind CONFIRMATION.
+SearchName = Annotated[Name, Field(max_length=80 - len(CONFIRMATION))]
 
 
 class TimingPolicy(Strict):
@@ -109,6 +118,11 @@ class Experiment(Strict):
         default=None,
         description="kernels in order, each compared with the one before; 'rungs' means all of the catalogue",
     )
+    configurations: tuple[Settings, ...] | None = Field(
+        default=None,
+        min_length=1,
+        description="several parameters set together, each set compared with the base",
+    )
     operation: Name | None = Field(default=None, description="whose rungs, for ladder: rungs")
     at: tuple[Name, ...] = Field(
         default=(), description="problems; the first that fits the operation where none is named"
@@ -138,6 +152,9 @@ class Experiment(Strict):
             if len(step) != 1:
                 moved = " and ".join(step) or "nothing"
                 raise ValueError(f"step {index + 1} moves {moved}; each step moves exactly one variable")
+        for index, settings in enumerate(self.configurations or ()):
+            if not settings:
+                raise ValueError(f"configuration {index + 1} sets nothing; name a parameter and its level")
         if self.factorial is not None:
             if len(self.factorial) < 2:
                 raise ValueError("a factorial needs two variables or more; use vary for one")
@@ -145,6 +162,31 @@ class Experiment(Strict):
                 if len(levels) < 2:
                     raise ValueError(f"factorial.{name} needs two levels or more")
         return self
+
+
+class Search(Strict):
+    """Which point of a kernel's parameter space is fastest: all are screened, the best are compared with the base."""
+
+    question: str = Field(min_length=1, description="what the search asks, in a sentence")
+    base: Name = Field(description="the kernel whose parameters are searched")
+    hold: Settings = Field(default={}, description="levels that all configurations share")
+    over: dict[str, Levels] = Field(
+        min_length=1, description="parameters or composites and their levels; every combination is a point"
+    )
+    at: Name | None = Field(
+        default=None, description="the problem; the first that fits the operation where none is named"
+    )
+    sampler: Literal["all", "random", "tpe"] = Field(
+        default="all", description="all valid points, a random choice, or tpe (Optuna)"
+    )
+    configurations: Int = Field(
+        default=500, ge=1, le=100_000, description="how many points at most, for random and tpe"
+    )
+    budget_s: Float = Field(default=60.0, gt=0, description="GPU seconds of racing")
+    confirm: Int = Field(
+        default=3, ge=1, le=50, description="how many of the best are compared with the base, controlled"
+    )
+    seed: Int = Field(default=1, ge=0, description="seed of the sampler and of the order of the race")
 
 
 class Claim(Strict):
@@ -187,13 +229,25 @@ class Config(Strict):
         min_length=1, description="named problems, each for the operation whose variables it sets"
     )
     experiments: dict[Name, Experiment] = Field(min_length=1)
+    only: Annotated[tuple[Name, ...], BeforeValidator(_names)] = Field(
+        default=(), description="the experiments to plan, with their claims; all where none is named"
+    )
+    search: dict[SearchName, Search] = Field(default={}, description="searches of a kernel's parameter space")
     claims: dict[Name, Claim] = {}
 
     @model_validator(mode="after")
-    def _claims_have_experiments(self) -> Config:
+    def _names_are_declared(self) -> Config:
         for name, claim in self.claims.items():
             if claim.experiment not in self.experiments:
                 raise ValueError(f"claims.{name}: the experiment {claim.experiment} is not declared")
             if claim.expect == "value" and claim.value is None:
                 raise ValueError(f"claims.{name}: expect: value needs a value")
+        for name in self.only:
+            if name not in self.experiments:
+                raise ValueError(f"only: {name} is no experiment{suggestion(name, list(self.experiments))}")
+        for name in self.search:
+            if CONFIRMATION + name in self.experiments and CONFIRMATION + name not in self.only:
+                raise ValueError(
+                    f"search.{name}: its confirmation is called {CONFIRMATION}{name}; rename that experiment"
+                )
         return self

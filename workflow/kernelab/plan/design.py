@@ -48,6 +48,8 @@ class Designer:
                     self._expand_steps(base, experiment.steps)
                 elif experiment.factorial is not None:
                     self._expand_factorial(base, experiment.factorial)
+                elif experiment.configurations is not None:
+                    self._expand_configurations(base, experiment.configurations)
         return PlannedExperiment(
             name=self._name,
             question=experiment.question,
@@ -102,7 +104,8 @@ class Designer:
     def _moving(self) -> set[str]:
         experiment = self._experiment
         steps = {name for step in experiment.steps or () for name in step}
-        return steps | set(experiment.vary or ()) | set(experiment.factorial or ())
+        configurations = {name for settings in experiment.configurations or () for name in settings}
+        return steps | configurations | set(experiment.vary or ()) | set(experiment.factorial or ())
 
     def _moved(self, settings: Settings, variable: str, level: Any) -> Settings:
         if variable == "kernel":
@@ -175,6 +178,32 @@ class Designer:
                     self._compare(
                         grid[start], settings, name, level_text(levels[0]), level_text(levels[point[axis]])
                     )
+
+    def _expand_configurations(self, base: Settings, configurations: Sequence[Mapping[str, Any]]) -> None:
+        start = self._resolver.arms[self._add(base, new=True)]
+        for index, setting in enumerate(configurations, start=1):
+            settings = base
+            for variable, level in setting.items():
+                if self._resolver.kind(base["kernel"], variable) not in ("parameter", "composite"):
+                    raise Unresolvable(
+                        f"configuration {index}: {variable} is no parameter of {base['kernel']}; "
+                        "hold it, or vary it alone"
+                    )
+                settings = self._resolver.move(settings, variable, level)
+            if settings == base:
+                raise Unresolvable(f"configuration {index} is the base itself; drop it")
+            other = self._resolver.arms[self._add(settings, new=True)]
+            self._comparisons.append(
+                Comparison(
+                    base=start.name,
+                    arm=other.name,
+                    variable="configuration",
+                    kind="configuration",
+                    base_level=self._resolver.builds[start.build].variant,
+                    level=self._resolver.builds[other.build].variant,
+                    composite=True,
+                )
+            )
 
     def _expand_ladder(self, kernels: Sequence[str], problem: str) -> None:
         if len(kernels) < 2:

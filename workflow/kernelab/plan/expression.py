@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 
 Number = int | float | bool
+Evaluate = Callable[[Mapping[str, Number]], Number]
 
 MAX_TEXT = 1000
 MAX_EXPONENT = 64
@@ -25,6 +26,11 @@ _BINARY: dict[type[ast.operator], Callable[[Number, Number], Number]] = {
     ast.Div: operator.truediv,
     ast.FloorDiv: operator.floordiv,
     ast.Mod: operator.mod,
+}
+_UNARY: dict[type[ast.unaryop], Callable[[Number], Number]] = {
+    ast.USub: operator.neg,
+    ast.UAdd: operator.pos,
+    ast.Not: operator.not_,
 }
 _COMPARE: dict[type[ast.cmpop], Callable[[Number, Number], bool]] = {
     ast.Eq: operator.eq,
@@ -61,19 +67,20 @@ class Expression:
         ExpressionError: the text does not parse, or uses anything outside the language.
     """
 
-    __slots__ = ("_node", "names", "text")
+    __slots__ = ("_evaluate", "names", "text")
 
     def __init__(self, text: str | Number) -> None:
         self.text = str(text)
         if len(self.text) > MAX_TEXT:
             raise ExpressionError(f"expression longer than {MAX_TEXT} characters")
         try:
-            self._node = ast.parse(self.text.strip(), mode="eval").body
+            node = ast.parse(self.text.strip(), mode="eval").body
         except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
             raise ExpressionError(f"'{self.text}' is not an expression") from error
         names: set[str] = set()
-        _validate(self._node, self.text, names)
+        _validate(node, self.text, names)
         self.names = frozenset(names)
+        self._evaluate = _compiled(node)
 
     def __call__(self, values: Mapping[str, Number]) -> Number:
         """The value, with names taken from `values`.
@@ -82,7 +89,7 @@ class Expression:
             ExpressionError: a name is unknown, a division by zero, or a number out of range.
         """
         try:
-            value = _evaluate(self._node, values)
+            value = self._evaluate(values)
             if not math.isfinite(value):
                 raise OverflowError("the result is not a finite number")
             return value
@@ -136,39 +143,58 @@ def _validate(node: ast.expr, text: str, names: set[str]) -> None:
             )
 
 
-def _evaluate(node: ast.expr, values: Mapping[str, Number]) -> Number:
+def _compiled(node: ast.expr) -> Evaluate:
+    """A function of the values, made once: walking the tree anew for each point of a space would take most of its time."""
     match node:
         case ast.Constant(value=value):
-            return value  # type: ignore[return-value]
+            return lambda values: value  # type: ignore[return-value]
         case ast.Name(id=name):
-            return values[name]
-        case ast.BinOp(left=left, op=ast.Pow(), right=right):
-            base, exponent = _evaluate(left, values), _evaluate(right, values)
-            if abs(exponent) > MAX_EXPONENT:
-                raise OverflowError(f"exponent above {MAX_EXPONENT}")
-            return base**exponent
+            return operator.itemgetter(name)
         case ast.BinOp(left=left, op=op, right=right):
-            return _BINARY[type(op)](_evaluate(left, values), _evaluate(right, values))
-        case ast.UnaryOp(op=ast.Not(), operand=operand):
-            return not _evaluate(operand, values)
-        case ast.UnaryOp(op=ast.USub(), operand=operand):
-            return -_evaluate(operand, values)
-        case ast.UnaryOp(operand=operand):
-            return +_evaluate(operand, values)
-        case ast.BoolOp(op=ast.And(), values=parts):
-            return all(_evaluate(part, values) for part in parts)
-        case ast.BoolOp(values=parts):
-            return any(_evaluate(part, values) for part in parts)
+            binary = _power if isinstance(op, ast.Pow) else _BINARY[type(op)]
+            first, second = _compiled(left), _compiled(right)
+            return lambda values: binary(first(values), second(values))
+        case ast.UnaryOp(op=op, operand=operand):
+            unary, inner = _UNARY[type(op)], _compiled(operand)
+            return lambda values: unary(inner(values))
+        case ast.BoolOp(op=op, values=parts):
+            decide = all if isinstance(op, ast.And) else any
+            compiled = tuple(_compiled(part) for part in parts)
+            return lambda values: decide(part(values) for part in compiled)
+        case ast.Compare(left=left, ops=[op], comparators=[right]):
+            compare, first, second = _COMPARE[type(op)], _compiled(left), _compiled(right)
+            return lambda values: compare(first(values), second(values))
         case ast.Compare(left=left, ops=ops, comparators=comparators):
-            current = _evaluate(left, values)
-            for comparison, right in zip(ops, comparators, strict=True):
-                following = _evaluate(right, values)
-                if not _COMPARE[type(comparison)](current, following):
-                    return False
-                current = following
-            return True
+            return _chain(
+                _compiled(left),
+                [(_COMPARE[type(op)], _compiled(right)) for op, right in zip(ops, comparators, strict=True)],
+            )
         case ast.IfExp(test=test, body=body, orelse=orelse):
-            return _evaluate(body if _evaluate(test, values) else orelse, values)
+            decider, first, second = _compiled(test), _compiled(body), _compiled(orelse)
+            return lambda values: first(values) if decider(values) else second(values)
         case ast.Call(func=ast.Name(id=name), args=args):
-            return _FUNCTIONS[name][2](*(_evaluate(arg, values) for arg in args))
+            function, compiled = _FUNCTIONS[name][2], tuple(_compiled(arg) for arg in args)
+            return lambda values: function(*(arg(values) for arg in compiled))
     raise ExpressionError(f"unexpected {type(node).__name__}")
+
+
+def _power(base: Number, exponent: Number) -> Number:
+    if abs(exponent) > MAX_EXPONENT:
+        raise OverflowError(f"exponent above {MAX_EXPONENT}")
+    power: Number = base**exponent
+    return power
+
+
+def _chain(first: Evaluate, links: list[tuple[Callable[[Number, Number], bool], Evaluate]]) -> Evaluate:
+    """a < b <= c: every part is evaluated once, and none behind the first link that fails."""
+
+    def evaluate(values: Mapping[str, Number]) -> Number:
+        current = first(values)
+        for compare, right in links:
+            following = right(values)
+            if not compare(current, following):
+                return False
+            current = following
+        return True
+
+    return evaluate

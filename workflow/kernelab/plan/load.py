@@ -14,6 +14,7 @@ from kernelab.plan.config import Config
 from kernelab.plan.design import Designer
 from kernelab.plan.model import validate
 from kernelab.plan.resolve import Resolver, Unresolvable
+from kernelab.plan.search import plan_search
 from kernelab.plan.strict_yaml import Document
 
 CONFIG = "config.yaml"
@@ -46,10 +47,21 @@ def load_plan(
     config = resolver.config
     experiments = {}
     for name, experiment in config.experiments.items():
+        if config.only and name not in config.only:
+            continue
         try:
             experiments[name] = Designer(resolver, name, experiment).expand()
         except Unresolvable as error:
             raise UserError(f"{document.where(('experiments', name))}: {error}") from None
+    # A search's base is built and checked for the search alone: no table has a row of it.
+    arms = dict(resolver.arms)
+    searches = {}
+    for name, search in config.search.items():
+        try:
+            searches[name] = plan_search(resolver, name, search)
+        except Unresolvable as error:
+            key, reason = _within(str(error), ("base", "hold", "over", "at"))
+            raise UserError(f"{document.where(('search', name, *key))}: {reason}") from None
     operations = {
         name: OperationPlan(
             folder=folders[name], operation=catalogue.operation, kernels=dict(catalogue.kernels)
@@ -62,12 +74,13 @@ def load_plan(
         operations=operations,
         problems=resolver.problems,
         builds=dict(sorted(resolver.builds.items())),
-        arms=resolver.arms,
+        arms=arms,
         experiments=experiments,
-        claims=config.claims,
+        claims={name: claim for name, claim in config.claims.items() if claim.experiment in experiments},
         timing=config.timing,
         check=config.check,
         profile=config.profile,
+        searches=searches,
     )
 
 
@@ -92,7 +105,8 @@ def load_resolver(
     try:
         return Resolver(config, catalogues, identify(config.device)), folders, document
     except Unresolvable as error:
-        raise UserError(f"{document.where(_key_of(str(error)))}: {_reason_of(str(error))}") from None
+        key, reason = _within(str(error), ("problems",))
+        raise UserError(f"{document.where(key)}: {reason}") from None
 
 
 def overlay(under: Any, over: Any) -> Any:
@@ -134,11 +148,8 @@ def _catalogues(root: Path) -> tuple[dict[str, str], dict[str, Catalogue]]:
     return folders, catalogues
 
 
-def _key_of(message: str) -> tuple[str, ...]:
-    head = message.partition(":")[0]
-    return tuple(head.split(".")) if head.startswith("problems.") else ()
-
-
-def _reason_of(message: str) -> str:
+def _within(message: str, sections: Sequence[str]) -> tuple[tuple[str, ...], str]:
+    """A message `section.key: reason` as key and reason; one that begins otherwise has no key."""
     head, _, reason = message.partition(": ")
-    return reason if head.startswith("problems.") else message
+    key = tuple(head.split("."))
+    return (key, reason) if key[0] in sections else ((), message)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
+from math import isfinite
 from typing import Annotated, Any, TypeVar
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
@@ -37,6 +38,13 @@ def _identifier(value: str) -> str:
     return value
 
 
+def _scalar(value: Any) -> Any:
+    # Said here once: the union below would say it once for each of its members.
+    if not isinstance(value, bool | int | float | str) or (isinstance(value, float) and not isfinite(value)):
+        raise ValueError(f"must be a word, a number, true or false (found: {value!r})")
+    return value
+
+
 def _expression(value: Any) -> str:
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         raise ValueError("must be a number or an expression")
@@ -52,12 +60,13 @@ ExpressionText = Annotated[str, BeforeValidator(_expression, json_schema_input_t
 Int = Annotated[int, Field(strict=True)]
 Float = Annotated[float, Field(strict=True, allow_inf_nan=False)]
 Bool = Annotated[bool, Field(strict=True)]
-Scalar = (
+Scalar = Annotated[
     Annotated[bool, Field(strict=True)]
     | Annotated[int, Field(strict=True)]
     | Annotated[float, Field(strict=True, allow_inf_nan=False)]
-    | str
-)
+    | str,
+    BeforeValidator(_scalar),
+]
 
 
 def level_text(value: bool | int | float | str) -> str:
@@ -94,7 +103,7 @@ def validate(model: type[M], document: Document) -> M:
         return model.model_validate(document.data)
     except ValidationError as error:
         lines: dict[tuple[str, str], str] = {}
-        for fault in _without_typos_twice(error.errors()):
+        for fault in _without_consequences(error.errors()):
             where, reason = _place_and_reason(document, model, fault)
             # A YAML alias repeats its faults under another key, on the same line.
             line = where.split(": ")[0]
@@ -102,16 +111,22 @@ def validate(model: type[M], document: Document) -> M:
         raise UserError("\n".join(lines.values())) from None
 
 
-def _without_typos_twice(faults: list[Any]) -> list[Any]:
-    """A misspelt required key is both unknown and missing; only the first is said."""
+def _without_consequences(faults: list[Any]) -> list[Any]:
+    """A misspelt required key is both unknown and missing, a list of faulty items also too short; only the first is said."""
     unknown = [fault["loc"] for fault in faults if fault["type"] == "extra_forbidden"]
+    places = [fault["loc"] for fault in faults]
 
     def is_typo_of(fault: Any) -> bool:
         location = fault["loc"]
         words = [str(other[-1]) for other in unknown if other[:-1] == location[:-1]]
         return bool(difflib.get_close_matches(str(location[-1]), words, n=1))
 
-    return [fault for fault in faults if fault["type"] != "missing" or not is_typo_of(fault)]
+    def has_faulty_items(fault: Any) -> bool:
+        location = fault["loc"]
+        return any(place[: len(location)] == location and place != location for place in places)
+
+    consequences = {"missing": is_typo_of, "too_short": has_faulty_items}
+    return [fault for fault in faults if not consequences.get(fault["type"], lambda _: False)(fault)]
 
 
 def _place_and_reason(document: Document, model: type[Strict], fault: Any) -> tuple[str, str]:

@@ -189,7 +189,7 @@ class Resolver:
         levels = {name: settings[name] for name in declared.parameters}
         if (broken := declared.violated(levels)) is not None:
             raise Unresolvable(
-                f"{kernel} at {variant_name(_differing(declared, levels))} breaks a constraint: {broken}"
+                f"{kernel} at {variant_name(declared.differing(levels))} breaks a constraint: {broken}"
             )
         problem = self._problem_name(operation, settings)
         build, excluded, static_only = "", "", ""
@@ -238,18 +238,21 @@ class Resolver:
         self.problems[name] = Problem(name=name, operation=operation, values=values)
         return name
 
-    def _build(
-        self, kernel: str, declared: Kernel, levels: dict[str, str], settings: Mapping[str, str]
-    ) -> Build:
-        differing = _differing(declared, levels)
+    def machine_differing(self, settings: Mapping[str, str]) -> dict[str, str]:
+        """Options, architecture and toolchain, as far as they differ from the config's own."""
         defaults = {
             "options": " ".join(self.config.options),
             "arch": self.arch,
             "toolchain": self.config.toolchain,
         }
-        differing |= {
+        return {
             name: settings[name] or "none" for name, default in defaults.items() if settings[name] != default
         }
+
+    def _build(
+        self, kernel: str, declared: Kernel, levels: dict[str, str], settings: Mapping[str, str]
+    ) -> Build:
+        differing = declared.differing(levels) | self.machine_differing(settings)
         build = Build(
             kernel=kernel,
             variant=variant_name(differing),
@@ -262,14 +265,6 @@ class Resolver:
             toolchain=settings["toolchain"],
         )
         return self.builds.setdefault(build.key, build)
-
-
-def _differing(declared: Kernel, levels: Mapping[str, str]) -> dict[str, str]:
-    return {
-        name: level
-        for name, level in sorted(levels.items())
-        if level != level_text(declared.parameters[name].default)
-    }
 
 
 def _number(text: str) -> int | float:
