@@ -23,7 +23,7 @@ from kernelab.records.layout import SMALL
 from kernelab.records.record import settings_digest
 
 # Raised by hand when a step's method changes so that its old records no longer mean the same.
-METHODS = {"build": 2, "check": 1, "timing": 1, "profile": 1, "compare": 1}
+METHODS = {"build": 3, "check": 1, "timing": 1, "profile": 1, "compare": 1, "search": 1, "confirm": 1}
 ABSENT = "absent"
 
 
@@ -35,6 +35,9 @@ class Digests:
         self._root = root
         self._builds: dict[str, str] = {}
         self._operations: dict[str, Any] = {}
+        self._fingerprints: dict[str, str] = {}
+        self._sources: dict[Path, str] = {}
+        self._declared: dict[tuple[str, str], Any] = {}
 
     def source_files(self, build: Build) -> tuple[Path, ...]:
         """The source of a build and every header that it includes, below the project folder.
@@ -47,10 +50,12 @@ class Digests:
 
     def toolchain(self, name: str) -> str:
         """The fingerprint of a toolchain on this machine, or `absent`."""
-        try:
-            return find_toolchain(name).fingerprint
-        except UserError:
-            return ABSENT
+        if name not in self._fingerprints:
+            try:
+                self._fingerprints[name] = find_toolchain(name).fingerprint
+            except UserError:
+                self._fingerprints[name] = ABSENT
+        return self._fingerprints[name]
 
     @cached_property
     def toolchains(self) -> dict[str, str]:
@@ -60,21 +65,27 @@ class Digests:
         }
 
     def build(self, key: str) -> str:
-        """The digest of a build: tokens of its sources, macros, options, architecture and toolchain."""
+        """The digest of a build of the plan."""
         if key not in self._builds:
-            build = self._plan.builds[key]
-            self._builds[key] = settings_digest(
-                {
-                    "method": METHODS["build"],
-                    "source": source_digest(self._folder(build.operation) / build.source),
-                    "entries": self._launches(build.operation, build.kernel),
-                    "defines": build.defines,
-                    "options": build.options,
-                    "arch": build.arch,
-                    "toolchain": self.toolchains[build.toolchain],
-                }
-            )
+            self._builds[key] = self.of_build(self._plan.builds[key])
         return self._builds[key]
+
+    def of_build(self, build: Build) -> str:
+        """The digest of any build: tokens of its sources, macros, options, architecture and toolchain.
+
+        Its operation and kernel are of the plan's catalogue; the plan need not hold the build itself.
+        """
+        return settings_digest(
+            {
+                "method": METHODS["build"],
+                "source": self._source(self._folder(build.operation) / build.source),
+                "entries": self._launches(build.operation, build.kernel),
+                "defines": build.defines,
+                "options": build.options,
+                "arch": build.arch,
+                "toolchain": self.toolchain(build.toolchain),
+            }
+        )
 
     def check(self, key: str, problem: str, device: str) -> str:
         """The digest of a check: the build, the operation and its Python, the problem and the device.
@@ -104,11 +115,11 @@ class Digests:
             }
         )
 
-    def timing_arm(self, arm: Arm) -> str:
-        """The digest of what one arm's samples depend on."""
+    def timing_arm(self, arm: Arm, build: Build | None = None) -> str:
+        """The digest of what one arm's samples depend on. `build` is its build where the plan does not hold it."""
         return settings_digest(
             {
-                "what": self._what(arm.record_key)[1],
+                "what": self._of(build, self.of_build(build)) if build else self._what(arm.record_key)[1],
                 "problem": self._plan.problems[arm.problem].values,
                 "data": arm.data,
                 "l2": arm.l2,
@@ -169,6 +180,45 @@ class Digests:
             }
         )
 
+    def search(self, name: str) -> str:
+        """The digest of a search: its space and method, its base, the operation, the policy and the device."""
+        plan = self._plan
+        planned = plan.searches[name]
+        kernel = plan.operations[planned.operation].kernels[planned.kernel]
+        # What the base holds and runs on is in its own digest.
+        outside = {"name", "question", "base", "base_build", "hold", "at"}
+        # A level that `keep` adds to the catalogue is in no space before it is named there.
+        space = {
+            "constraints": [constraint.require for constraint in kernel.constraints],
+            "parameters": {
+                name: [p.type, p.default, p.levels if isinstance(p.levels, dict) else None]
+                for name, p in kernel.parameters.items()
+            },
+            "composites": {name: c.levels for name, c in kernel.composites.items() if name in planned.over},
+        }
+        return settings_digest(
+            {
+                "method": METHODS["search"],
+                "search": planned.model_dump(mode="json", exclude=outside),
+                "space": space,
+                "base": self.timing_arm(planned.base, planned.base_build),
+                "policy": plan.timing.model_dump(mode="json"),
+                "seed": plan.check.seed,
+                "device": plan.device.id,
+            }
+        )
+
+    def confirm(self, name: str) -> str:
+        """The digest of a search's confirmation: the search, and how its winners are checked and compared."""
+        return settings_digest(
+            {
+                "method": [METHODS[step] for step in ("confirm", "check", "timing", "compare")],
+                "search": self.search(name),
+                "check": self._plan.check.model_dump(mode="json"),
+                "card": self._plan.target_card,
+            }
+        )
+
     @cached_property
     def plan(self) -> str:
         """The digest of the whole plan."""
@@ -178,12 +228,15 @@ class Digests:
         """The operation of a build key, and what determines its behaviour."""
         build = self._plan.builds.get(key)
         if build is not None:
-            return build.operation, {"build": self.build(key), "prepare": self._prepare(build)}
+            return build.operation, self._of(build, self.build(key))
         kernel = key.partition("/")[0]
         for name, operation in self._plan.operations.items():
             if kernel in operation.kernels:
                 return name, {"library": operation.kernels[kernel].library}
         raise UserError(f"{key}: no build and no library function of the plan; see results/plan.csv")
+
+    def _of(self, build: Build, digest: str) -> Any:
+        return {"build": digest, "prepare": self._prepare(build)}
 
     def _prepare(self, build: Build) -> str:
         kernel: Kernel = self._plan.operations[build.operation].kernels[build.kernel]
@@ -191,12 +244,21 @@ class Digests:
             return ""
         return python_digest((self._folder(build.operation) / build.source).with_suffix(".py"))
 
+    def _source(self, path: Path) -> str:
+        if path not in self._sources:
+            self._sources[path] = source_digest(path)
+        return self._sources[path]
+
     def _launches(self, operation: str, kernel: str) -> Any:
-        declared: Kernel = self._plan.operations[operation].kernels[kernel]
-        return [launch.model_dump(mode="json") for launch in declared.launches] + [
-            {name: workspace.model_dump(mode="json") for name, workspace in declared.workspaces.items()},
-            declared.derived,
-        ]
+        if (operation, kernel) not in self._declared:
+            declared: Kernel = self._plan.operations[operation].kernels[kernel]
+            self._declared[operation, kernel] = [
+                launch.model_dump(mode="json") for launch in declared.launches
+            ] + [
+                {name: workspace.model_dump(mode="json") for name, workspace in declared.workspaces.items()},
+                declared.derived,
+            ]
+        return self._declared[operation, kernel]
 
     def _operation(self, name: str) -> Any:
         if name not in self._operations:

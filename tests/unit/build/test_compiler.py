@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kernelab.build import compiler
+from kernelab.build import runner
 from kernelab.build.compiler import compile_source, first_error
 from kernelab.build.cubin import Cubin
 from kernelab.build.toolchain import Toolchain
@@ -124,7 +124,7 @@ def test_a_compiler_that_crashes_is_data_and_one_that_is_killed_is_not(
     if toolchain.name != "nvrtc":
         pytest.skip("one toolchain is enough")
     worker = tmp_path / "worker.py"
-    monkeypatch.setattr(compiler, "_WORKER", worker)
+    monkeypatch.setattr(runner, "WORKER", worker)
     worker.write_text("import os; os.kill(os.getpid(), 11)")
     made = compile_source(_kernel(tmp_path), arch="sm_86", toolchain=toolchain)
     assert made.error == "error: the compiler died of SIGSEGV"

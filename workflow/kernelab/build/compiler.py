@@ -11,21 +11,18 @@ Line information is always on: the emulator and the profile want `.loc`, and the
 
 from __future__ import annotations
 
-import contextlib
 import os
 import re
 import shutil
-import signal
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from kernelab.build.runner import Compiler, make_compiler
 from kernelab.build.source import source_closure
-from kernelab.build.toolchain import Toolchain, supported_architectures, tool_environment, toolkit_root
+from kernelab.build.toolchain import Toolchain, toolkit_root
 from kernelab.errors import UserError
 
 TIMEOUT_S = 600.0
@@ -36,7 +33,6 @@ ALWAYS = ("-std=c++17", "-lineinfo", "--ptxas-options=-v")
 _ARCH = re.compile(r"sm_\d{2,3}[af]?")
 # A cubin stores the name of the folder, and cannot be resized: it has this length on every machine.
 _STAGING_LENGTH = 120
-_WORKER = Path(__file__).with_name("nvrtc_worker.py")
 _NO_CODE = "error: the compiler made no machine code: is an option for link-time optimisation set?"
 _COMPILE_TIME = re.compile(r"^ptxas info\s*: Compile time = .*\n?", re.MULTILINE)
 _ERROR_LINE = re.compile(r"^.*(?:\berror\b|\bfatal\b).*$", re.MULTILINE | re.IGNORECASE)
@@ -48,7 +44,8 @@ class Compilation:
 
     `command` is the equivalent nvcc command line (NVRTC has none of its own; the options are the same), with
     paths relative to the working folder. `error` is the first error line of the log, empty when `ok`. `cubin`
-    is None and `ptx` empty when not `ok`. `seconds` is wall-clock time, of compiling alone.
+    is None and `ptx` empty when not `ok`. `seconds` is wall-clock time, of compiling alone. `lasting` is False
+    where another attempt may end otherwise: the compiler crashed, or took too long.
     """
 
     ok: bool
@@ -58,6 +55,7 @@ class Compilation:
     error: str
     command: tuple[str, ...]
     seconds: float
+    lasting: bool = True
 
 
 def compile_source(
@@ -69,23 +67,39 @@ def compile_source(
     options: Sequence[str] = (),
     include_dirs: Sequence[Path] = (),
     timeout_s: float = TIMEOUT_S,
+    compiler: Compiler | None = None,
 ) -> Compilation:
     """Compile `source` for `arch` (`sm_86`) with `-D` for each of `defines` and the given options.
+
+    `compiler` is one of the toolchain's that runs already, and goes on running; by default one is started for this
+    source alone. The files are the same to the byte either way.
 
     Raises:
         UserError: a file is missing, the toolchain does not know the architecture, or the machine killed the
         compiler.
     """
+    if compiler is None:
+        with make_compiler(toolchain) as compiler:
+            return compile_source(
+                source,
+                arch=arch,
+                toolchain=toolchain,
+                defines=defines,
+                options=options,
+                include_dirs=include_dirs,
+                timeout_s=timeout_s,
+                compiler=compiler,
+            )
     if not _ARCH.fullmatch(arch):
         raise UserError(f"arch '{arch}' is not an architecture: write sm_ and its number, as in sm_86")
     flags = [*ALWAYS, *(f"-D{name}={value}" for name, value in (defines or {}).items()), *options]
     with tempfile.TemporaryDirectory(prefix="kernelab-") as temporary:
         stage = _stage_folder(temporary)
         name, includes = _copy_sources(source, include_dirs, stage)
-        run = _nvcc if toolchain.name == "nvcc" else _nvrtc
         start = time.perf_counter()
-        ok, log = run(name, stage, arch, [*flags, *includes], toolchain, timeout_s)
+        outcome = compiler.run(stage, name, arch, [*flags, *includes], timeout_s)
         seconds = time.perf_counter() - start
+        ok, log = outcome.ok, outcome.log
         cubin = (stage / "kernel.cubin").read_bytes() if ok else b""
         if ok and not cubin.startswith(b"\x7fELF"):
             ok, log = False, f"{log}\n{_NO_CODE}"
@@ -101,6 +115,7 @@ def compile_source(
             error="" if ok else first_error(log),
             command=_command(source, arch, flags, include_dirs),
             seconds=seconds,
+            lasting=outcome.lasting,
         )
 
 
@@ -108,62 +123,6 @@ def first_error(log: str) -> str:
     """The first line of a compiler's log that reports an error, or else its first line."""
     found = _ERROR_LINE.search(log)
     return found[0].strip() if found else log.strip().partition("\n")[0]
-
-
-def _nvrtc(
-    name: str, stage: Path, arch: str, flags: list[str], toolchain: Toolchain, timeout_s: float
-) -> tuple[bool, str]:
-    command = [sys.executable, "-IS", str(_WORKER), str(toolchain.compiler.path), name, arch, *flags]
-    status, output = _run(command, stage, timeout_s)
-    if status == 2:
-        known = ", ".join(supported_architectures(toolchain))
-        raise UserError(f"arch {arch}: this NVRTC ({toolchain.compiler.version}) compiles for {known} only")
-    log = stage / "nvrtc.log"
-    return status == 0, (log.read_text(errors="replace") if log.exists() else "") + output
-
-
-def _nvcc(
-    name: str, stage: Path, arch: str, flags: list[str], toolchain: Toolchain, timeout_s: float
-) -> tuple[bool, str]:
-    (stage / "keep").mkdir()
-    command = [str(toolchain.compiler.path), "-cubin", f"-arch={arch}", *flags, name, "-o", "kernel.cubin"]
-    status, output = _run([*command, "--keep", "--keep-dir", "keep"], stage, timeout_s)
-    if status and re.search(r"Unsupported gpu architecture|not defined for option 'gpu-arch", output):
-        known = ", ".join(supported_architectures(toolchain))
-        raise UserError(f"arch {arch}: this nvcc compiles for {known} only")
-    if status == 0:
-        (kept,) = (stage / "keep").glob("*.ptx")
-        kept.rename(stage / "kernel.ptx")
-    return status == 0, output
-
-
-def _run(command: list[str], folder: Path, timeout_s: float) -> tuple[int, str]:
-    environment = tool_environment(folder)
-    process = subprocess.Popen(
-        command,
-        cwd=folder,
-        env=environment,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        errors="replace",
-        start_new_session=True,
-    )
-    try:
-        output, _ = process.communicate(timeout=timeout_s)
-    except BaseException as stop:
-        with contextlib.suppress(ProcessLookupError):  # Ctrl-C reaches the compiler by itself
-            os.killpg(process.pid, signal.SIGKILL)  # nvcc's children too
-        process.communicate()
-        if isinstance(stop, subprocess.TimeoutExpired):
-            return 1, f"error: the compiler was stopped after {timeout_s:g} s"
-        raise
-    if process.returncode == -signal.SIGKILL:
-        raise UserError(f"{command[0]}: the compiler was killed: is the machine out of memory?")
-    if process.returncode < 0:
-        output += f"\nerror: the compiler died of {signal.Signals(-process.returncode).name}"
-    return process.returncode, output
 
 
 def _copy_sources(source: Path, include_dirs: Sequence[Path], stage: Path) -> tuple[str, list[str]]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from kernelab.build.cubin import Cubin
 from kernelab.build.resources import Resources
@@ -40,6 +40,11 @@ def sass_sha256(cubin: Cubin, entry: str, listing: Iterable[Instruction], resour
     used = (resources.registers, resources.stack_bytes, resources.static_shared_bytes, resources.barriers)
     add("resources", " ".join(map(str, used)).encode())
     return total.hexdigest()
+
+
+def combined(hashes: Sequence[str]) -> str:
+    """One hash for the entries of a sequence of launches; of a single launch, its own."""
+    return hashes[0] if len(hashes) == 1 else hashlib.sha256("".join(hashes).encode()).hexdigest()
 
 
 def _nameless(symbol: str, entry: str) -> str:

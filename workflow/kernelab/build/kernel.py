@@ -91,14 +91,15 @@ def build_kernel(
     defines: Mapping[str, str] | None = None,
     options: Sequence[str] = (),
     include_dirs: Sequence[Path] = (),
+    compiled: Compilation | None = None,
 ) -> Build:
-    """Compile `source` and analyse every entry of it.
+    """Compile `source`, unless it is `compiled` already, and analyse every entry of it.
 
     Raises:
         UserError: a file or a tool is missing, or the toolchain does not know the architecture. A source that
             does not compile raises nothing: its status is `compile_error`.
     """
-    compilation = compile_source(
+    compilation = compiled or compile_source(
         source, arch=arch, toolchain=toolchain, defines=defines, options=options, include_dirs=include_dirs
     )
     sass = disassemble(compilation.cubin, toolchain.disassembler) if compilation.cubin else ""

@@ -96,6 +96,18 @@ def source_digest(source: Path, include_dirs: Sequence[Path] = ()) -> str:
     return total.hexdigest()
 
 
+def text_sha256(source: Path, include_dirs: Sequence[Path] = ()) -> str:
+    """SHA-256 over the source and all that it includes as they are, comments and layout too: line numbers depend on them.
+
+    Raises:
+        UserError: the source or an included file does not exist.
+    """
+    total = hashlib.sha256()
+    for path in source_closure(source, include_dirs):
+        total.update(hashlib.sha256(path.read_bytes()).digest())
+    return total.hexdigest()
+
+
 def text_digest(text: str) -> str:
     """SHA-256 over the tokens of one file's text, or over the text itself where it can see its own layout."""
     return _digest(text, tokens(text))

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import hashlib
 from typing import Any
 
 from kernelab.build.cards import Card, default_card, find_card
+from kernelab.build.identity import combined
 from kernelab.build.occupancy import theoretical_occupancy
 from kernelab.errors import UserError
 from kernelab.operation.launches import LaunchConfig, LaunchRefused, plan_launches
 from kernelab.plan.arms import Arm, Plan
-from kernelab.records.build import BuildRecord, EntryRecord
+from kernelab.records.build import BuildRecord
 
 
 def arm_launches(plan: Plan, arm: Arm) -> tuple[LaunchConfig, ...]:
@@ -44,7 +44,7 @@ def static_columns(plan: Plan, arm: Arm, build: BuildRecord) -> dict[str, Any]:
         "shared_bytes": shared,
         "threads": threads,
         "blocks": blocks,
-        "sass_sha256": combined_sass(entries),
+        "sass_sha256": combined([entry.sass_sha256 for entry in entries]),
     }
     card = target_card(plan, build.arch)
     if card is not None:
@@ -62,13 +62,6 @@ def static_columns(plan: Plan, arm: Arm, build: BuildRecord) -> dict[str, Any]:
             **{name: hot.widths.get(name, 0) for name in ("lds_128", "lds_64", "lds_32")},
         }
     return columns
-
-
-def combined_sass(entries: list[EntryRecord]) -> str:
-    """One hash for a sequence of launches; of a single launch, its own."""
-    if len(entries) == 1:
-        return entries[0].sass_sha256
-    return hashlib.sha256("".join(entry.sass_sha256 for entry in entries).encode()).hexdigest()
 
 
 def target_card(plan: Plan, arch: str) -> Card | None:

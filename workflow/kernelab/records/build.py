@@ -70,3 +70,21 @@ class BuildRecord(Record):
     log: str
     seconds: float
     entries: dict[str, EntryRecord]
+
+
+class CompilationRecord(Record):
+    """compilation.json: what one run of a compiler left, under the digest of the build that it was for.
+
+    `text_sha256` is of the sources as they were, comments and all; `files` gives the SHA-256 of each file beside the
+    record, so that one which was cut short is not believed.
+    """
+
+    version: ClassVar[int] = 1
+
+    ok: bool
+    log: str
+    error: str
+    command: tuple[str, ...]
+    seconds: float
+    text_sha256: str
+    files: dict[str, str]

@@ -61,6 +61,32 @@ class Layout:
     def compare(self, experiment: str) -> Path:
         return self.device / "compare" / f"{experiment}.json"
 
+    def compiled(self, digest: str) -> Path:
+        """The folder of a stored compilation: kernel.cubin, kernel.ptx, compilation.json."""
+        return self.results / "compiled" / digest[:2] / digest
+
+    def search(self, name: str) -> Path:
+        """Every configuration of a search."""
+        return self.device / "search" / f"{name}.csv"
+
+    def search_record(self, name: str) -> Path:
+        return self.device / "search" / f"{name}.json"
+
+    def search_samples(self, name: str) -> Path:
+        return self.device / "search" / f"{name}.samples.csv.gz"
+
+    def search_journal(self, name: str) -> Path:
+        """What a search that was killed goes on from."""
+        return self.device / "search" / f"{name}.journal.jsonl"
+
+    def confirmed(self, name: str) -> Path:
+        return self.device / "search" / f"{name}.confirmed.json"
+
+    @property
+    def searches(self) -> Path:
+        """The confirmed winners of all searches."""
+        return self.results / "searches.csv"
+
     @property
     def comparisons(self) -> Path:
         return self.results / "comparisons.csv"
