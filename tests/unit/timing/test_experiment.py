@@ -13,7 +13,7 @@ from kernelab.errors import UserError
 from kernelab.plan.arms import Plan
 from kernelab.records.record import read_record
 from kernelab.records.timing import TimingRecord
-from kernelab.timing import experiment
+from kernelab.timing import held
 from kernelab.timing.experiment import Refusal, TimeStep, time_experiment
 from kernelab.timing.rounds import pair_rounds
 from kernelab.timing.samples import read_samples
@@ -442,7 +442,7 @@ def test_a_card_in_use_is_refused_or_warned_of(
     step: Step, timed: Timed, project: Project, monkeypatch: pytest.MonkeyPatch, world: World
 ) -> None:
     monkeypatch.setattr(QuietMonitor, "others", (Process(4711, "python"),))
-    monkeypatch.setattr(experiment, "SETTLE_S", 0.0)
+    monkeypatch.setattr(held, "SETTLE_S", 0.0)
     with pytest.raises(UserError, match=r"python \(4711\).*busy: warn"):
         timed(step())
     assert world.jobs == []

@@ -1,4 +1,4 @@
-"""A bar with the time left, for an experiment that is being timed: on the terminal, and nowhere else.
+"""A bar with the time left, for an experiment that is being timed or a search: on the terminal, and nowhere else.
 
 Under Snakemake a step's output goes into its log; the bar is then drawn on the controlling terminal. Where there is none
 (CI, a batch job) or CI is set, nothing is drawn. The lines themselves are printed as always.
@@ -15,15 +15,15 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import TextIO
 
-STEP = re.compile(r"^process (\d+) of (\d+)$")
+STEP = re.compile(r"^(process|configuration) (\d+) of (\d+)$")
 WIDTH = 24
 
 
 class Progress:
-    """Called with each line that timing says; use it as a context, so that the bar is cleared at the end.
+    """Called with each line that a step says; use it as a context, so that the bar is cleared at the end.
 
     Args:
-        what: the experiment.
+        what: the experiment, or the search.
         terminal: where to draw; None draws nothing.
         clock: seconds, in place of the real clock.
         say: prints a line.
@@ -54,15 +54,15 @@ class Progress:
                 self._terminal.close()
 
     def __call__(self, line: str) -> None:
-        """Print a line; one that says which process has begun moves the bar."""
+        """Print a line; one that says which process or configuration has begun moves the bar."""
         if self._terminal is not None:
             self._clear()
         self._say(line)
         step = STEP.match(line)
         if step and self._terminal is not None:
-            self._draw(int(step[1]), int(step[2]))
+            self._draw(step[1], int(step[2]), int(step[3]))
 
-    def _draw(self, number: int, total: int) -> None:
+    def _draw(self, unit: str, number: int, total: int) -> None:
         now = self._clock()
         if self._started is None:
             self._started = (now, number)  # a run that goes on from its journal begins in the middle
@@ -72,7 +72,7 @@ class Progress:
             left = f", {_duration((now - since) / (number - first) * (total - number + 1))} left"
         done = round(WIDTH * (number - 1) / total)
         bar = "#" * done + "." * (WIDTH - done)
-        text = f"{self._what} [{bar}] process {number} of {total}{left}"
+        text = f"{self._what} [{bar}] {unit} {number} of {total}{left}"
         self._write("\r" + text[: shutil.get_terminal_size().columns - 1])
 
     def _clear(self) -> None:

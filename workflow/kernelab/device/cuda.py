@@ -170,6 +170,12 @@ class Session:
             memory = self.cupy.cuda.memory.Memory(nbytes)
             return self.cupy.ndarray((nbytes,), np.uint8, memptr=self.cupy.cuda.MemoryPointer(memory, 0))
 
+    def memory(self) -> tuple[int, int]:
+        """The card's free memory and all of it, in bytes."""
+        with translated():
+            free, total = self._runtime.memGetInfo()
+            return int(free), int(total)
+
     def fill(self, array: Any, byte: int) -> None:
         """Set every byte of a device array, on the stream."""
         with translated():

@@ -75,6 +75,11 @@ class Module:
 
         return launch
 
+    def unload(self) -> None:
+        """Free its code on the card; nothing of it may be queued or launched any more."""
+        with translated():
+            self._driver.moduleUnload(self._handle)
+
     def pack(self, config: LaunchConfig, arguments: Sequence[Any]) -> tuple[tuple[int, ...], object]:
         """The arguments of cuLaunchKernel for one launch, and what must stay alive while it is used."""
         function = self._function(config)
@@ -149,7 +154,7 @@ class LoadedArm:
     def __init__(
         self, session: Session, program: Program, module: Module, arrays: DeviceArrays, from_ptx: bool
     ) -> None:
-        self._session, self._arrays = session, arrays
+        self._session, self._arrays, self._module = session, arrays, module
         self.from_ptx = from_ptx
         self.kernels = len(program.launches)
         self._epoch = ctypes.c_uint32(0)
@@ -183,11 +188,21 @@ class LoadedArm:
         for pack in self._packs:
             self._launch_kernel(*pack)
 
+    def unload(self) -> None:
+        """Free its code on the card; it can be launched no more, and its buffers go with it."""
+        self._module.unload()
+
+    @property
+    def guarded(self) -> dict[str, GuardedArray]:
+        """Its own buffers: workspaces by name, and what its hook uploaded."""
+        return {**self._workspaces, **{f"upload {i}": guarded for i, guarded in enumerate(self._uploads)}}
+
     def damaged_guards(self) -> list[str]:
         """One line for each workspace with writes outside it."""
-        named = {**self._workspaces, **{f"upload {i}": guarded for i, guarded in enumerate(self._uploads)}}
         return [
-            f"workspace {name}: {damage}" for name, guarded in named.items() if (damage := guarded.damage())
+            f"workspace {name}: {damage}"
+            for name, guarded in self.guarded.items()
+            if (damage := guarded.damage())
         ]
 
     def tensor_map(self, array: Any, box: tuple[int, ...], **options: Any) -> bytes:

@@ -64,6 +64,11 @@ class GuardedArray:
         if buffer.zero:
             fill(cupy, stream, self._pointer, 0, self.nbytes)
 
+    @property
+    def bands(self) -> tuple[int, int]:
+        """The addresses of the two guard bands, of GUARD_BYTES each; the second is aligned as the array's end is."""
+        return self._pointer - GUARD_BYTES, self._pointer + self.nbytes
+
     def poison(self) -> None:
         """Make every byte of the array 0xFF, on the stream."""
         fill(self._cupy, self._stream, self._pointer, POISON_BYTE, self.nbytes)
@@ -106,7 +111,13 @@ class GuardedArray:
 
 
 class DeviceArrays(Mapping[str, Any]):
-    """The operation's arrays on the card, as cupy.ndarray by name, for all arms that run one problem on one data."""
+    """The operation's arrays on the card, as cupy.ndarray by name, for all arms that run one problem on one data.
+
+    Attributes:
+        guarded: the arrays with their guard bands.
+        initial: of the outputs that the operation reads, what they held before the first launch.
+        given: the host arrays that were uploaded last.
+    """
 
     def __init__(
         self,
@@ -117,55 +128,51 @@ class DeviceArrays(Mapping[str, Any]):
         inputs: Mapping[str, NDArray[Any]],
     ) -> None:
         self._outputs = outputs
-        self._guarded = {name: GuardedArray(cupy, stream, buffer) for name, buffer in buffers.items()}
-        self._inputs: dict[str, NDArray[Any]] = {}
+        self.guarded = {name: GuardedArray(cupy, stream, buffer) for name, buffer in buffers.items()}
+        self.given: dict[str, NDArray[Any]] = {}
         # Outputs that the operation reads are restored from the card itself, so that a restore can be queued.
-        self._initial = {
-            name: GuardedArray(cupy, stream, buffers[name]) for name in outputs if name in inputs
-        }
+        self.initial = {name: GuardedArray(cupy, stream, buffers[name]) for name in outputs if name in inputs}
         self.upload(inputs)
 
     def __getitem__(self, name: str) -> Any:
-        return self._guarded[name].array
+        return self.guarded[name].array
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._guarded)
+        return iter(self.guarded)
 
     def __len__(self) -> int:
-        return len(self._guarded)
+        return len(self.guarded)
 
     def upload(self, inputs: Mapping[str, NDArray[Any]]) -> None:
         """Other inputs of the same shapes, and outputs as at the start."""
-        self._inputs = dict(inputs)
-        for name, guarded in self._guarded.items():
+        self.given = dict(inputs)
+        for name, guarded in self.guarded.items():
             if name not in self._outputs:
-                guarded.set(self._inputs[name])
-        for name, guarded in self._initial.items():
-            guarded.set(self._inputs[name])
+                guarded.set(self.given[name])
+        for name, guarded in self.initial.items():
+            guarded.set(self.given[name])
         self.reset_outputs()
 
     def reset_outputs(self) -> None:
         """Outputs as before the first launch: poison, or their initial values. Queued, not waited for."""
         for name in self._outputs:
-            if name in self._initial:
-                self._guarded[name].copy_from(self._initial[name])
+            if name in self.initial:
+                self.guarded[name].copy_from(self.initial[name])
             else:
-                self._guarded[name].poison()
+                self.guarded[name].poison()
 
     def outputs(self) -> dict[str, NDArray[Any]]:
         """Host copies of the outputs, after everything on the stream."""
-        return {name: self._guarded[name].get() for name in self._outputs}
+        return {name: self.guarded[name].get() for name in self._outputs}
 
     def damaged_guards(self) -> list[str]:
         """One line for each array with writes outside it."""
-        return [
-            f"{name}: {damage}" for name, guarded in self._guarded.items() if (damage := guarded.damage())
-        ]
+        return [f"{name}: {damage}" for name, guarded in self.guarded.items() if (damage := guarded.damage())]
 
     def changed_inputs(self) -> list[str]:
         """One line for each input that no longer holds what was uploaded."""
         changed = []
-        for name, guarded in self._guarded.items():
-            if name not in self._outputs and (count := differing_bits(guarded.get(), self._inputs[name])):
+        for name, guarded in self.guarded.items():
+            if name not in self._outputs and (count := differing_bits(guarded.get(), self.given[name])):
                 changed.append(f"{name}: {count} elements")
         return changed

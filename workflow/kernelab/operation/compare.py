@@ -8,6 +8,7 @@ result of three digits; the second alone would pass one wrong element among mill
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -36,8 +37,16 @@ class Agreement:
 
 
 @dataclass
-class _Tally:
-    """What is counted over the chunks of one output."""
+class Tally:
+    """What is counted over the elements of one output, by whoever counts: here, or a kernel on the card.
+
+    unwritten, unchanged   elements that still hold the poison, or (where it is read) what was there before the launch
+    not_finite, outside    NaN or infinity; outside the bound (every one that is not finite is)
+    first_...              the lowest index of its kind, -1 where there is none; of `not_finite`, unwritten ones apart
+    largest                absolute error of the finite elements
+    squares                sum of the squared errors of the finite elements
+    reference_squares      sum of the squared reference
+    """
 
     unwritten: int = 0
     unchanged: int = 0
@@ -69,12 +78,38 @@ def compare(
     """
     flat, expected = out.reshape(-1), reference.reshape(-1)
     start = None if before is None else before.reshape(-1)
-    tally = _Tally()
+    tally = Tally()
     for low in range(0, flat.size, CHUNK):
         part = slice(low, low + CHUNK)
         _count(tally, low, flat[part], expected[part], tolerance, None if start is None else start[part])
-    rel_error = _relative(tally, flat.size)
-    complaint = _complaint(name, tally, out, reference, before is not None, rel_error, tolerance)
+
+    def values(index: int) -> tuple[float, float]:
+        return float(flat[index]), float(expected[index])
+
+    return agreement(name, tally, out.shape, values, tolerance, was_read=before is not None)
+
+
+def agreement(
+    name: str,
+    tally: Tally,
+    shape: Sequence[int],
+    values: Callable[[int], tuple[float, float]],
+    tolerance: Tolerance,
+    *,
+    was_read: bool,
+) -> Agreement:
+    """The rule, applied to what was counted.
+
+    Args:
+        name: of the output, for the note.
+        tally: over all of its elements.
+        shape: of the output.
+        values: what an element (by its index in C order) is, and what it should be; asked only where it is wrong.
+        tolerance: the operation's.
+        was_read: the output held initial values before the launch, not poison.
+    """
+    rel_error = _relative(tally, math.prod(shape))
+    complaint = _complaint(name, tally, shape, values, was_read, rel_error, tolerance)
     return Agreement(
         correct=not complaint,
         max_abs_error=tally.largest if math.isfinite(tally.largest) else None,
@@ -102,7 +137,7 @@ def differing_bits(a: NDArray[Any], b: NDArray[Any]) -> int:
 
 
 def _count(
-    tally: _Tally,
+    tally: Tally,
     low: int,
     out: NDArray[np.float32],
     reference: NDArray[np.float64],
@@ -142,7 +177,7 @@ def _first(known: int, low: int, mask: NDArray[np.bool_]) -> int:
     return low + int(np.argmax(mask))
 
 
-def _relative(tally: _Tally, size: int) -> float:
+def _relative(tally: Tally, size: int) -> float:
     """The relative Frobenius error; against a reference of zeros, the root mean square error itself."""
     if tally.reference_squares == 0.0:
         return math.sqrt(tally.squares / size) if size else 0.0
@@ -151,34 +186,33 @@ def _relative(tally: _Tally, size: int) -> float:
 
 def _complaint(
     name: str,
-    tally: _Tally,
-    out: NDArray[np.float32],
-    reference: NDArray[np.float64],
+    tally: Tally,
+    shape: Sequence[int],
+    values: Callable[[int], tuple[float, float]],
     was_read: bool,
     rel_error: float,
     tolerance: Tolerance,
 ) -> str:
-    size = out.size
+    size = math.prod(shape)
     if tally.unwritten == size or (was_read and tally.unchanged == size and tally.outside):
         return f"the kernel wrote nothing to {name}"
     if tally.unwritten:
-        where = _at(name, tally.first_unwritten, out)
+        where = _at(name, tally.first_unwritten, shape)
         return f"{tally.unwritten} of {size} elements of {name} were never written, the first at {where}"
     if tally.not_finite:
-        where = _at(name, tally.first_not_finite, out)
-        value = out.reshape(-1)[tally.first_not_finite]
+        where = _at(name, tally.first_not_finite, shape)
+        value, _ = values(tally.first_not_finite)
         return f"{tally.not_finite} of {size} elements of {name} are NaN or infinite, the first at {where} ({value:g})"
     if tally.outside:
-        index = tally.first_outside
-        got, wanted = out.reshape(-1)[index], reference.reshape(-1)[index]
+        got, wanted = values(tally.first_outside)
         return (
-            f"{tally.outside} of {size} elements of {name} are wrong, the first at {_at(name, index, out)}: "
-            f"{got:.9g} in place of {wanted:.9g}"
+            f"{tally.outside} of {size} elements of {name} are wrong, the first at "
+            f"{_at(name, tally.first_outside, shape)}: {got:.9g} in place of {wanted:.9g}"
         )
     if not rel_error < tolerance.frobenius:
         return f"the relative Frobenius error of {name} is {rel_error:.3g}; the operation allows {tolerance.frobenius:g}"
     return ""
 
 
-def _at(name: str, index: int, out: NDArray[np.float32]) -> str:
-    return f"{name}[{', '.join(str(int(i)) for i in np.unravel_index(index, out.shape))}]"
+def _at(name: str, index: int, shape: Sequence[int]) -> str:
+    return f"{name}[{', '.join(str(int(i)) for i in np.unravel_index(index, tuple(shape)))}]"

@@ -61,26 +61,31 @@ class GpuBench:
         job: the plan, the builds, and where references are kept.
         session: the card.
         monitor: NVML, for its state.
+
+    Attributes:
+        limit_s: wall-clock limit of one launch, or of one sample.
     """
 
     def __init__(self, job: Job, session: Session, monitor: Monitor) -> None:
         self._job, self._plan, self._session, self._monitor = job, job.plan, session, monitor
+        self._arms, self._builds, self._built = dict(job.plan.arms), dict(job.plan.builds), dict(job.builds)
+        self.limit_s = job.plan.timing.launch_limit_s
         self._stopwatch = Stopwatch(session)
         self._operations: dict[str, LoadedOperation] = {}
         self._places: dict[tuple[str, str], _Place] = {}
         self._loaded: dict[str, Any] = {}
 
     def load(self, member: Member) -> None:
-        arm = self._plan.arms[member.arm]
+        arm = self._arms[member.arm]
         place = self._place(arm)
-        with _blaming_the_arm():
+        with blaming_the_arm():
             self._loaded[member.name] = self._instance(arm, place)
 
     def _instance(self, arm: Arm, place: _Place) -> Any:
         kernel, loaded, values = self._plan.kernel(arm), self._operation(arm), self._values(arm)
         if kernel.library is not None:
             return self._session.load_library(loaded.library(kernel.library), values, place.arrays)
-        build, built = self._plan.builds[arm.build], self._job.builds[arm.build]
+        build, built = self._builds[arm.build], self._built[arm.build]
         program = make_program(loaded.operation, kernel, build.levels, values, self._folder(arm))
         # No PTX: what the driver would make of it is other code than the build's, whose SASS the table shows.
         return self._session.load(program, Path(built.cubin).read_bytes(), place.arrays)
@@ -91,18 +96,18 @@ class GpuBench:
         return launch
 
     def launch_once(self, member: Member) -> None:
-        with _blaming_the_arm(), translated():
+        with blaming_the_arm(), translated():
             self._loaded[member.name].launch()
-            self._session.synchronize(self._plan.timing.launch_limit_s)
+            self._session.synchronize(self.limit_s)
 
     def sample(self, member: Member, launches: int) -> Reading:
-        arm = self._plan.arms[member.arm]
-        take = self._stopwatch.hot if arm.l2 == "hot" else self._stopwatch.cold
-        place = self._places[(arm.problem, arm.data)]
-        with _blaming_the_arm():
-            sampled = take(
-                self._loaded[member.name].launch, launches, self._plan.timing.launch_limit_s, place.restore
-            )
+        arm = self._arms[member.arm]
+        return self._sampled(member, launches, self._places[(arm.problem, arm.data)].restore)
+
+    def _sampled(self, member: Member, launches: int, restore: Callable[[], None] | None) -> Reading:
+        take = self._stopwatch.hot if self._arms[member.arm].l2 == "hot" else self._stopwatch.cold
+        with blaming_the_arm():
+            sampled = take(self._loaded[member.name].launch, launches, self.limit_s, restore)
         return Reading(sampled.time_ms, sampled.sm_clock_mhz, sampled.queued)
 
     def state(self) -> CardState:
@@ -112,13 +117,13 @@ class GpuBench:
 
     def method(self, member: Member) -> tuple[str, int]:
         kernels = self._loaded[member.name].kernels
-        return self._plan.arms[member.arm].l2, LIBRARY_KERNELS if kernels is None else kernels
+        return self._arms[member.arm].l2, LIBRARY_KERNELS if kernels is None else kernels
 
     def problem(self, member: Member) -> str:
-        return self._plan.arms[member.arm].problem
+        return self._arms[member.arm].problem
 
     def check_again(self, member: Member) -> str:
-        arm = self._plan.arms[member.arm]
+        arm = self._arms[member.arm]
         place = self._places[(arm.problem, arm.data)]
         if place.other is None:
             place.other = dict(make_inputs(self._operation(arm), self._values(arm), arm.data, OTHER_SEED))
@@ -161,16 +166,16 @@ class GpuBench:
         if judged.is_file():
             return ""
         if place.reference is None:
-            place.reference = self._reference(arm, place.other)
+            place.reference = self._reference(arm, place.other, "other")
         tolerance = self._operation(arm).operation.tolerance
         agreement = compare(name, output, place.reference[name], tolerance, place.other.get(name))
         if agreement.correct:
             judged.touch()
         return agreement.note
 
-    def _reference(self, arm: Arm, inputs: Arrays) -> Arrays:
-        """The float64 result for the other inputs: computed by the first process of a run, read by the others."""
-        path = self._folder_of(arm) / "reference.npz"
+    def _reference(self, arm: Arm, inputs: Arrays, which: str) -> Arrays:
+        """The float64 result for some inputs: computed by the first process of a run, read by the others."""
+        path = self._folder_of(arm) / f"{which}.npz"
         if path.is_file():
             with np.load(path) as stored:
                 return {name: stored[name] for name in stored.files}
@@ -199,11 +204,11 @@ class GpuBench:
 
 
 @contextmanager
-def _blaming_the_arm() -> Iterator[None]:
+def blaming_the_arm() -> Iterator[None]:
     try:
         yield
     except KernelFault as fault:
-        raise ArmFault(fault.status, str(fault)) from fault
+        raise ArmFault(fault.status, str(fault), sticky=fault.sticky) from fault
     except (LaunchRefused, UserError) as refused:
         # A UserError here is of the arm's own: a hook that raises, a library that is not installed.
-        raise ArmFault("launch_error", str(refused)) from refused
+        raise ArmFault("launch_error", str(refused), sticky=False) from refused

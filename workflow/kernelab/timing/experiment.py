@@ -2,30 +2,22 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
-import os
-import signal
-import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import FrameType
 
 from kernelab.device.card import cupy_version, driver_version
-from kernelab.device.clocks import locked_clocks, repair_clocks
 from kernelab.device.environment import capture
-from kernelab.device.lock import card_lock
 from kernelab.device.nvml import Monitor
 from kernelab.errors import UserError
 from kernelab.operation.launches import LaunchRefused
 from kernelab.plan.arms import Arm, Plan
-from kernelab.plan.config import TimingPolicy
 from kernelab.records.record import read_record, settings_digest, write_record
 from kernelab.records.timing import ArmStatus, TimingRecord
 from kernelab.timing.digests import arm_digest, expected_conditions
 from kernelab.timing.groups import form_groups
+from kernelab.timing.held import held_card
 from kernelab.timing.job import BuiltArm
 from kernelab.timing.journal import Journal
 from kernelab.timing.merge import Known, NewSession, merge
@@ -33,9 +25,6 @@ from kernelab.timing.samples import Sample, read_samples, write_samples
 from kernelab.timing.session import RunProcess, Say, SessionPlan, run_session
 from kernelab.timing.sessions import divide, next_session_id
 from kernelab.timing.supervise import run_process
-
-SETTLE_S = 2.0
-"""How long the driver may still list a process that has just ended, such as our last worker."""
 
 
 @dataclass(frozen=True)
@@ -125,7 +114,7 @@ def time_experiment(
                 digests=digests,
                 conditions=settings_digest(conditions.model_dump()),
             )
-            with _card(plan.device.uuid, nvml, plan.timing, say) as card:
+            with held_card(plan.device.uuid, nvml, plan.timing, say) as card:
                 runner = run or functools.partial(run_process, inherited=(card.lock,))
                 before = capture(plan.device.uuid)
                 outcome = run_session(session, Journal(step.record), runner, card.check, say)
@@ -175,67 +164,3 @@ def _last(step: TimeStep, say: Say) -> tuple[TimingRecord | None, list[Sample]]:
     except UserError as error:
         say(f"times anew: {error}")
         return None, []
-
-
-@dataclass
-class _Card:
-    """The card while it is held. `lock` is the descriptor that holds it: a worker keeps it even if we are killed."""
-
-    lock: int
-    monitor: Monitor
-    policy: TimingPolicy
-    say: Say
-    locked_clock_mhz: int | None = None
-    others: list[str] = field(default_factory=list)
-
-    def check(self) -> None:
-        """Refuse or warn when another process uses the card."""
-        deadline = time.monotonic() + SETTLE_S
-        while (found := self.monitor.other_processes({os.getpid()}) or ()) and time.monotonic() < deadline:
-            time.sleep(0.1)
-        for process in found:
-            text = f"{process.name or 'a process'} ({process.pid})"
-            if self.policy.busy == "refuse":
-                raise UserError(
-                    f"the GPU is in use by {text}; wait for it, or set timing.busy: warn in config.yaml"
-                )
-            if text not in self.others:
-                self.others.append(text)
-                self.say(f"the GPU is also in use by {text}: times will suffer")
-
-
-@contextmanager
-def _card(uuid: str, monitor: Monitor, policy: TimingPolicy, say: Say) -> Iterator[_Card]:
-    """The card, locked for us, with clocks as they are asked for; all is given back however the block ends."""
-    if policy.lock_clocks is True:
-        raise UserError("config.yaml: timing.lock_clocks: true names no clock; give it in MHz, or false")
-    with card_lock(uuid) as lock, _termination_raises(), contextlib.ExitStack() as stack:
-        if repaired := repair_clocks(monitor):
-            say(repaired)
-        card = _Card(lock, monitor, policy, say)
-        card.check()
-        wanted = policy.lock_clocks
-        if wanted is not False:
-            refusal = stack.enter_context(locked_clocks(monitor, int(wanted)))
-            card.locked_clock_mhz = None if refusal else int(wanted)
-            if refusal:
-                say(f"the SM clock could not be locked at {int(wanted)} MHz: {refusal}")
-        yield card
-
-
-@contextmanager
-def _termination_raises() -> Iterator[None]:
-    """SIGTERM becomes an exception, so that clocks are freed and the worker is ended."""
-
-    def end(number: int, frame: FrameType | None) -> None:
-        raise SystemExit(128 + number)
-
-    try:
-        before = signal.signal(signal.SIGTERM, end)
-    except ValueError:  # not in the main thread
-        yield
-        return
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)

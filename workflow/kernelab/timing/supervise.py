@@ -55,14 +55,14 @@ def run_process(
     result.unlink(missing_ok=True)
     with (
         TemporaryFile() as errors,
-        _running(command or worker_command(), errors.fileno(), inherited) as process,
+        running(command or worker_command(), errors.fileno(), inherited) as process,
     ):
         assert process.stdin is not None
         with contextlib.suppress(BrokenPipeError):
             process.stdin.write(job.model_dump_json().encode())
             process.stdin.close()
         fault, member = _watch(process)
-        code = _reap(process)
+        code = reap(process)
         errors.seek(0)
         words = errors.read()[-TAIL:].decode(errors="replace").strip()
         if code not in (0, FAULT_EXIT, BROKEN_EXIT):
@@ -78,7 +78,7 @@ def run_process(
 
 
 @contextlib.contextmanager
-def _running(
+def running(
     command: Sequence[str], errors: int, inherited: Sequence[int]
 ) -> Iterator[subprocess.Popen[bytes]]:
     """The process, which never outlives the block."""
@@ -97,7 +97,7 @@ def _running(
     try:
         yield process
     finally:
-        _kill(process)
+        kill(process)
         for pipe in (process.stdin, process.stdout):
             if pipe is not None:
                 with contextlib.suppress(BrokenPipeError):
@@ -107,14 +107,14 @@ def _running(
 def _watch(process: subprocess.Popen[bytes]) -> tuple[ArmFault | None, str]:
     """Follow the announcements to their end; the fault that ended them, and the member that was last worked on."""
     lines: queue.Queue[bytes | None] = queue.Queue()
-    reader = threading.Thread(target=_read, args=(process, lines), daemon=True)
+    reader = threading.Thread(target=read_lines, args=(process, lines), daemon=True)
     reader.start()
     said = Announcement(step="start", limit_s=START_S)
     while True:
         try:
             line = lines.get(timeout=said.limit_s + GRACE_S)
         except queue.Empty:
-            _kill(process)
+            kill(process)
             if not said.member:
                 what = f"a worker hung at '{said.step}' for {said.limit_s:g} s"
                 raise UserError(f"timing: {what}; does nvidia-smi answer?") from None
@@ -130,7 +130,8 @@ def _watch(process: subprocess.Popen[bytes]) -> tuple[ArmFault | None, str]:
         said = heard
 
 
-def _read(process: subprocess.Popen[bytes], lines: queue.Queue[bytes | None]) -> None:
+def read_lines(process: subprocess.Popen[bytes], lines: queue.Queue[bytes | None]) -> None:
+    """Put what a process writes into a queue, a line at a time, and None at its end."""
     assert process.stdout is not None
     with contextlib.suppress(ValueError, OSError):
         for line in process.stdout:
@@ -145,15 +146,16 @@ def _parse(line: bytes) -> Announcement | Fault | None:
     return None
 
 
-def _reap(process: subprocess.Popen[bytes]) -> int:
+def reap(process: subprocess.Popen[bytes]) -> int:
+    """The exit code of a process that has said its last word; one that stays is killed."""
     try:
         return process.wait(REAP_S)
     except subprocess.TimeoutExpired:
-        _kill(process)
+        kill(process)
         return process.wait()
 
 
-def _kill(process: subprocess.Popen[bytes]) -> None:
+def kill(process: subprocess.Popen[bytes]) -> None:
     """Kill the process with all its children. A process that the driver will not let go is reported, not waited for."""
     if process.poll() is None:
         with contextlib.suppress(ProcessLookupError):
