@@ -16,7 +16,7 @@ SNAKE   = Snakefile workflow
 unexport PYTHONPATH PYTHONHOME
 
 .DEFAULT_GOAL := help
-.PHONY: help table test lint format docs doctor venv venv-dev venv-slurm lock clean python
+.PHONY: help table test lint format docs doctor venv venv-dev venv-search venv-slurm lock clean python
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /make \1: /p' $(firstword $(MAKEFILE_LIST))
@@ -48,6 +48,9 @@ venv: python ## the environment alone, in .venv
 
 venv-dev: python ## the environment with the test tools
 	@$(PYTHON) envs/install.py --venv $(VENV) --lock $(LOCK) --add dev
+
+venv-search: python ## the environment with Optuna, for searches with the sampler tpe
+	@$(PYTHON) envs/install.py --venv $(VENV) --lock $(LOCK) --add search
 
 venv-slurm: python ## the environment with the Slurm plugin, for profiles/slurm
 	@$(PYTHON) envs/install.py --venv $(VENV) --lock $(LOCK) --add slurm

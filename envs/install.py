@@ -167,7 +167,7 @@ def _arguments() -> argparse.Namespace:
         help="base, gpu-cuda12 or gpu-cuda13 (default: auto, what the NVIDIA driver supports)",
     )
     parser.add_argument(
-        "--add", action="append", default=[], metavar="LOCK", help="a further lock: dev, slurm"
+        "--add", action="append", default=[], metavar="LOCK", help="a further lock: dev, search, slurm"
     )
     return parser.parse_args()
 

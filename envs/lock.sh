@@ -21,5 +21,6 @@ compile base.lock pyproject.toml --extra cupy
 compile gpu-cuda12.lock pyproject.toml --extra cuda12 --constraints envs/base.lock
 compile gpu-cuda13.lock pyproject.toml --extra cuda13 --constraints envs/base.lock
 compile slurm.lock pyproject.toml --extra slurm --constraints envs/base.lock
+compile search.lock pyproject.toml --extra search --constraints envs/base.lock
 compile dev.lock pyproject.toml --extra dev --constraints envs/base.lock
 compile docs.lock pyproject.toml --extra docs --constraints envs/base.lock

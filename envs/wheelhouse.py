@@ -203,7 +203,7 @@ def _arguments() -> argparse.Namespace:
         "--glibc", default="2.28", metavar="X.Y", help="its C library, `ldd --version` (default: 2.28)"
     )
     parser.add_argument(
-        "--add", action="append", default=[], metavar="LOCK", help="a further lock: dev, slurm"
+        "--add", action="append", default=[], metavar="LOCK", help="a further lock: dev, search, slurm"
     )
     parser.add_argument(
         "--have", action="append", type=Path, default=[], metavar="FILE", help="what is there already"

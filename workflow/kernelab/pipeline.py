@@ -15,6 +15,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from kernelab.check.wanted import wanted_checks
 from kernelab.device.identify import EMULATED, identify
 from kernelab.digests import Digests
 from kernelab.errors import UserError
@@ -22,8 +23,7 @@ from kernelab.plan.arms import Arm, Plan
 from kernelab.plan.load import CONFIG_FILES, OVERRIDES, load_plan
 from kernelab.plan.strict_yaml import scalar
 from kernelab.records.layout import RESULTS, SMALL, Layout
-
-METADATA = Path(".snakemake") / "metadata"
+from kernelab.records.record import settings_digest
 
 
 class Pipeline:
@@ -44,8 +44,6 @@ class Pipeline:
         self._workflow = workflow
         self._overrides = overrides
         self._config_files = config_files
-        # Where .snakemake is lost, Snakemake cannot compare params; the digests in the records still can be.
-        self._forgetful = not METADATA.is_dir()
 
     @classmethod
     def load(cls, workflow: Any, config: dict[str, Any]) -> Pipeline:
@@ -87,7 +85,7 @@ class Pipeline:
 
     def constraints(self) -> dict[str, str]:
         """Every wildcard takes known ids only."""
-        arms = self.plan.arms.values()
+        arms = [*self.plan.arms.values(), *(search.base for search in self.plan.searches.values())]
         keys = [arm.record_key for arm in arms]
         return {
             "kernel": _either(key.partition("/")[0] for key in keys),
@@ -95,6 +93,7 @@ class Pipeline:
             "experiment": _either(self.plan.experiments),
             "problem": _either([SMALL, *(arm.problem for arm in arms)]),
             "device": _either([self.plan.device.id, EMULATED.id]),
+            "search": _either(self.plan.searches),
         }
 
     def sources(self, key: str) -> list[str]:
@@ -140,20 +139,8 @@ class Pipeline:
 
     def checks(self, arms: Iterable[Arm] | None = None) -> list[str]:
         """The check records of some arms (of all), on the device and, for the emu_* counters, by emulation."""
-        return list(dict.fromkeys(path.as_posix() for path, *_ in self._checks(arms)))
-
-    def _checks(self, arms: Iterable[Arm] | None = None) -> Iterable[tuple[Path, str, str, str]]:
-        """Every check as its path, build key, problem and device."""
-        device, policy = self.plan.device.id, self.plan.check
-        for arm in self.runnable if arms is None else arms:
-            key = arm.record_key
-            wanted = [(SMALL, device)] if arm.build or self.on_gpu else []
-            if self.on_gpu and policy.timed_problem:
-                wanted.append((arm.problem, device))
-            if self.on_gpu and policy.emulate and arm.build:
-                wanted.append((SMALL, EMULATED.id))
-            for problem, where in wanted:
-                yield self.layout.check(key, problem, where), key, problem, where
+        wanted = wanted_checks(self.plan, self.runnable if arms is None else arms)
+        return [self.layout.check(key, problem, device).as_posix() for key, problem, device in wanted]
 
     def timings(self, experiments: Iterable[str] | None = None) -> list[str]:
         """The timing records of some experiments (of all), where there is a card to time on."""
@@ -188,18 +175,52 @@ class Pipeline:
         self.remake(table)
         return [self.layout.compare(name).as_posix() for name in self.plan.experiments]
 
+    def search_inputs(self, name: str) -> list[str]:
+        """The build and checks of a search's base."""
+        digest = self.digests.search(name)
+        for path in (self.layout.search(name), self.layout.search_samples(name)):
+            self.remake(path)
+        self.remake(self.layout.search_record(name), digest)
+        base = self.plan.searches[name].base
+        return self.builds([base]) + self.checks([base] if base.runs else [])
+
+    def confirm_inputs(self, name: str) -> list[str]:
+        """The configurations of a search, ranked."""
+        self.remake(self.layout.confirmed(name), self.digests.confirm(name))
+        return [self.layout.search(name).as_posix(), self.layout.search_record(name).as_posix()]
+
+    def searched(self) -> list[str]:
+        """What the table of searches is made from: the confirmed winners, or what compiled where there is no card."""
+        self.remake(self.layout.searches)
+        record = self.layout.confirmed if self.on_gpu else self.layout.search_record
+        return [record(name).as_posix() for name in self.plan.searches]
+
+    @property
+    def searches_digest(self) -> str:
+        """The digest of the table of searches."""
+        return settings_digest(
+            {
+                name: [self.digests.confirm(name), search.question]
+                for name, search in self.plan.searches.items()
+            }
+        )
+
     def profiled_arm(self, key: str, problem: str) -> Arm:
         """The arm that a profile record is about."""
         return next(arm for arm in self.runnable if arm.record_key == key and arm.problem == problem)
 
     def remake(self, path: Path | str, digest: str = "") -> list[str]:
-        """Have the job run that makes a record, where the record is deleted or (without .snakemake) of other settings.
+        """Have the job run that makes a record, where the record is deleted or of other settings than Snakemake knows of.
 
         For the input functions of rules: they are evaluated before Snakemake decides what needs to run, and it
         would rather live without a deleted record as long as the table is there. Returns no input.
         """
-        recorded = _recorded_digest(Path(path), read=self._forgetful and bool(digest))
-        if recorded is None or (self._forgetful and digest and recorded != digest):
+        from snakemake.io import IOFile
+
+        # Where .snakemake is lost, or the record came otherwise, there are no params to compare; the digest is in the record.
+        unknown = bool(digest) and not self._workflow.persistence.metadata(IOFile(str(path)))
+        recorded = _recorded_digest(Path(path), read=unknown)
+        if recorded is None or (unknown and recorded != digest):
             self._workflow.dag.forcefiles.add(str(path))
         return []
 

@@ -11,8 +11,15 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-LOCKS = ("base", "gpu-cuda12", "gpu-cuda13", "dev", "slurm", "build")
-EXTRAS = {"base": "cupy", "gpu-cuda12": "cuda12", "gpu-cuda13": "cuda13", "dev": "dev", "slurm": "slurm"}
+LOCKS = ("base", "gpu-cuda12", "gpu-cuda13", "dev", "search", "slurm", "build")
+EXTRAS = {
+    "base": "cupy",
+    "gpu-cuda12": "cuda12",
+    "gpu-cuda13": "cuda13",
+    "dev": "dev",
+    "search": "search",
+    "slurm": "slurm",
+}
 PYTHONS = ("3.11", "3.12", "3.13")
 
 
@@ -64,7 +71,7 @@ def test_a_lock_meets_pyproject(root: Path, pins, lock: str, python: str):
 
 
 @pytest.mark.parametrize("python", PYTHONS)
-@pytest.mark.parametrize("lock", ["gpu-cuda12", "gpu-cuda13", "dev", "slurm"])
+@pytest.mark.parametrize("lock", ["gpu-cuda12", "gpu-cuda13", "dev", "search", "slurm"])
 def test_locks_agree_where_they_share(pins, lock: str, python: str):
     base, other = pins("base", python), pins(lock, python)
     differing = {name for name in base.keys() & other.keys() if base[name].version != other[name].version}

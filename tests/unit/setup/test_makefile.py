@@ -68,6 +68,7 @@ def test_every_target_of_the_readme_exists(root: Path):
         "clean",
         "venv",
         "venv-dev",
+        "venv-search",
         "venv-slurm",
     ):
         assert f"\n{target}:" in makefile

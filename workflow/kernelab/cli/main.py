@@ -43,9 +43,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
+    from kernelab.cli import beside as beside_command
     from kernelab.cli import emulate as emulate_command
     from kernelab.cli import figure as figure_command
+    from kernelab.cli import keep as keep_command
+    from kernelab.cli import predict as predict_command
     from kernelab.cli import project as project_command
+    from kernelab.cli import search as search_command
     from kernelab.cli import steps
     from kernelab.cli import tables as tables_command
 
@@ -99,6 +103,27 @@ def _parser() -> argparse.ArgumentParser:
     profile.add_argument("--problem", required=True)
     add_plan_options(profile)
 
+    search_command.add_arguments(
+        command("search", search_command.search, "build, check and race the configurations of one search")
+    )
+    search_command.add_arguments(
+        command("confirm", search_command.confirm, "compare the best of a search with its base")
+    )
+    searches = command(
+        "searches", tables_command.run_searches, "collect what every search found into searches.csv"
+    )
+    search_command.add_table_arguments(searches)
+    tables_command.add_arguments(searches)
+
+    keep = command("keep", keep_command.keep, "write a configuration that a search found into the catalogue")
+    search_command.add_arguments(keep)
+    keep.add_argument(
+        "--rank", type=int, default=1, metavar="N", help="in the search; 1 is the best (default)"
+    )
+    keep.add_argument(
+        "--as", dest="level", required=True, metavar="LEVEL", help="its name, as a level of `configuration`"
+    )
+
     table = command(
         "table", tables_command.run_table, "collect every record into table.csv and say what is in it"
     )
@@ -125,12 +150,23 @@ def _parser() -> argparse.ArgumentParser:
         command("figure", figure_command.run, "draw one chart of the report as svg, png or pdf")
     )
 
+    beside_command.add_arguments(
+        command(
+            "beside",
+            beside_command.run,
+            "set two arms side by side: where the time goes, counters, code",
+        )
+    )
+
     emulate_command.add_arguments(
         command(
             "emulate",
             emulate_command.run,
             "run one kernel without a GPU: hazards, sectors, wavefronts, banks",
         )
+    )
+    predict_command.add_arguments(
+        command("predict", predict_command.run, "order configurations without a GPU: a model, not a measurement")
     )
 
     tables_command.add_arguments(plan)

@@ -5,13 +5,14 @@ from __future__ import annotations
 import argparse
 import json
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from kernelab.device.identify import identify
 from kernelab.errors import UserError
 from kernelab.plan.arms import Plan
-from kernelab.plan.load import CONFIG_FILES, OVERRIDES, load_plan, load_resolver
+from kernelab.plan.load import CONFIG_FILES, OVERRIDES, load_plan, load_resolver, overlay
 from kernelab.plan.resolve import Resolver
 
 
@@ -32,13 +33,13 @@ def add_plan_options(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def read_plan(arguments: argparse.Namespace) -> Plan:
-    """The plan that the options above mean.
+def read_plan(arguments: argparse.Namespace, over: Mapping[str, Any] | None = None) -> Plan:
+    """The plan that the options above mean, with the settings `over` laid over it all.
 
     Raises:
         UserError: one line for each fault in the files or the override.
     """
-    return load_plan(Path(), identify, _overrides(arguments), arguments.configfile)
+    return load_plan(Path(), identify, overlay(_overrides(arguments), over or {}), arguments.configfile)
 
 
 def read_resolver(arguments: argparse.Namespace) -> tuple[Resolver, dict[str, str]]:

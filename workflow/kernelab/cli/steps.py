@@ -11,12 +11,12 @@ import sys
 from pathlib import Path
 
 from kernelab.cli.plan_options import read_plan
-from kernelab.device.identify import EMULATED, slug
+from kernelab.device.identify import slug
 from kernelab.digests import ABSENT, Digests
 from kernelab.errors import UserError
 from kernelab.plan.model import suggestion
 from kernelab.records.layout import RESULTS, Layout
-from kernelab.records.record import write_bytes, write_record, write_text
+from kernelab.records.record import write_text
 
 
 def plan(arguments: argparse.Namespace) -> None:
@@ -49,100 +49,37 @@ def toolchain(arguments: argparse.Namespace) -> None:
 
 def build(arguments: argparse.Namespace) -> None:
     """Compile one build and write its four files."""
-    from kernelab.build.kernel import FILES, build_kernel, write_build
-    from kernelab.build.toolchain import find_toolchain
-    from kernelab.records.build import BuildRecord
+    from kernelab.build.step import build_planned
 
     made = read_plan(arguments)
     key = f"{arguments.kernel}/{arguments.variant}"
-    if key not in made.builds:
-        raise UserError(f"{key}: no build of the plan; see the column build of results/plan.csv")
-    planned = made.builds[key]
-    layout, digests = Layout(RESULTS, made.device.id), Digests(made, Path())
-    common = {"digest": digests.build(key), "kernel": planned.kernel, "variant": planned.variant}
-    if digests.toolchain(planned.toolchain) == ABSENT:
-        for name in FILES:
-            write_bytes(layout.build(key) / name, b"")
-        note = f"toolchain {planned.toolchain} is not on this machine; `python -m kernelab doctor` says how to get it"
-        absent = BuildRecord(
-            **common,
-            status="not_built",
-            note=note,
-            source=planned.source,
-            source_sha256="",
-            arch=planned.arch,
-            toolchain={"name": planned.toolchain},
-            defines={name: str(value) for name, value in planned.defines.items()},
-            options=planned.options,
-            command=(),
-            log="",
-            seconds=0.0,
-            entries={},
-        )
-        write_record(layout.build_record(key), absent)
-        return
-    built = build_kernel(
-        Path(made.operations[planned.operation].folder) / planned.source,
-        arch=planned.arch,
-        toolchain=find_toolchain(planned.toolchain),
-        defines={name: str(value) for name, value in planned.defines.items()},
-        options=planned.options,
-    )
-    write_build(built, layout.build(key))
-    # The record comes last: whoever finds it finds the other three whole.
-    write_record(layout.build_record(key), BuildRecord(**common, **built.to_json()))
+    build_planned(made, key, Layout(RESULTS, made.device.id), Digests(made, Path()))
 
 
 def check(arguments: argparse.Namespace) -> None:
     """Check one build, or a library function, on a problem or on the operation's small ones."""
-    from kernelab.check.arm import check_arm
+    from kernelab.check.step import check_planned
 
     made = read_plan(arguments)
-    if arguments.device == EMULATED.id:
-        made = made.model_copy(update={"device": EMULATED})
-    elif arguments.device not in ("", made.device.id):
-        raise UserError(
-            f"--device {arguments.device}: the plan is for {made.device.id}; name that or {EMULATED.id}"
-        )
     key = f"{arguments.kernel}/{arguments.variant}"
+    device = arguments.device or made.device.id
     layout, digests = Layout(RESULTS, made.device.id), Digests(made, Path())
-    is_build = key in made.builds
-    record = check_arm(
-        made,
-        key if is_build else arguments.kernel,
-        arguments.problem,
-        layout.build(key) if is_build else None,
-        layout.check(key, arguments.problem, made.device.id),
-        digests.check(key, arguments.problem, made.device.id),
-    )
+    record = check_planned(made, key, arguments.problem, device, layout, digests)
     print(f"{key}: {record.status}" + (f": {record.note}" if record.note else ""))
 
 
 def time(arguments: argparse.Namespace) -> None:
     """Time one experiment."""
     from kernelab.cli.progress import Progress, terminal
-    from kernelab.timing.experiment import TimeStep, time_experiment
-    from kernelab.timing.gate import Gate
+    from kernelab.timing.step import time_planned
 
     made = read_plan(arguments)
     name = arguments.experiment
     if name not in made.experiments:
         raise UserError(f"{name}: no experiment of the plan{suggestion(name, list(made.experiments))}")
     layout, digests = Layout(RESULTS, made.device.id), Digests(made, Path())
-    arms = made.experiment_arms(name)
-    gate = Gate(made, layout, digests)
-    step = TimeStep(
-        plan=made,
-        experiment=name,
-        builds=gate.built(arms),
-        refused=gate.refused(arms),
-        root=Path(),
-        samples=layout.samples(name),
-        record=layout.timing(name),
-        digest=digests.timing(name),
-    )
     with Progress(name, terminal()) as say:
-        time_experiment(step, say=say)
+        time_planned(made, name, layout, digests, say=say)
 
 
 def profile(arguments: argparse.Namespace) -> None:

@@ -1,4 +1,4 @@
-"""Looking at the tables on a terminal: `table`, `comparisons`, `claims` and `plan` without --out.
+"""Looking at the tables on a terminal: `table`, `comparisons`, `claims`, `searches` and `plan` without --out.
 
 Each is filtered, sorted and cut to columns, and printed as a table for people, or as csv, json or markdown. Colours are
 for terminals alone, and NO_COLOR turns them off.
@@ -17,10 +17,11 @@ from pathlib import Path
 from typing import TextIO
 
 from kernelab.cli import compare_tools, steps
+from kernelab.cli import search as search_command
 from kernelab.cli.plan_options import read_plan
 from kernelab.errors import UserError
 from kernelab.plan.model import suggestion
-from kernelab.records.layout import RESULTS
+from kernelab.records.layout import RESULTS, Layout
 
 Row = dict[str, str]
 FORMATS = ("table", "csv", "json", "markdown")
@@ -50,6 +51,28 @@ SHORT = {
         "ratio_high",
     ),
     "claims": ("claim", "text", "status", "claimed_metric", "claimed", "measured", "experiment"),
+    "searches": (
+        "search",
+        "rank",
+        "configuration",
+        "verdict",
+        "ratio",
+        "ratio_low",
+        "ratio_high",
+        "search_ratio",
+    ),
+    "search": (
+        "rank",
+        "configuration",
+        "status",
+        "ratio",
+        "ratio_low",
+        "ratio_high",
+        "time_ms",
+        "registers",
+        "spill_bytes",
+        "shared_bytes",
+    ),
     "plan": ("experiment", "row", "arm", "base_arm", "variable", "base_level", "level", "note"),
 }
 _FILTER = re.compile(r"^(?P<column>\w+)\s*(?P<operator>!=|<=|>=|=|~|<|>)\s*(?P<value>.*)$")
@@ -120,6 +143,20 @@ def run_plan(arguments: argparse.Namespace) -> None:
     from kernelab.plan.tabular import plan_csv
 
     show("plan", list(csv.DictReader(io.StringIO(plan_csv(read_plan(arguments))))), arguments)
+
+
+def run_searches(arguments: argparse.Namespace) -> None:
+    """With --out, the step; else a look at searches.csv or, with a name, at every configuration of that search."""
+    if arguments.out:
+        search_command.searches(arguments)
+    elif arguments.name:
+        here = Layout(arguments.results, read_plan(arguments).device.id).search(arguments.name)
+        # A snapshot holds another machine's card.
+        elsewhere = sorted(arguments.results.glob(f"*/search/{arguments.name}.csv"))
+        path = elsewhere[0] if len(elsewhere) == 1 else here
+        show("search", read_csv(path), arguments)
+    else:
+        show("searches", read_csv(arguments.results / "searches.csv"), arguments)
 
 
 def read_csv(path: Path) -> list[Row]:

@@ -1,0 +1,88 @@
+"""Rungs 21 and 23 away from their defaults: settings that only move instructions about must change no result."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from kernelab.build.kernel import build_kernel, write_build
+from kernelab.build.toolchain import find_toolchain
+from kernelab.check.job import CheckJob
+from kernelab.check.on_emulated import EmulatedChecker
+from kernelab.plan.catalogue import read_catalogue
+
+FOLDER = Path(__file__).parents[3] / "kernels" / "sgemm"
+
+# Two tiles of C by two with edges, in pieces of one k-tile: sums are handed over from block to block.
+EDGES = {"m": 300, "n": 132, "k": 52, "alpha": 1.5, "beta": -0.5}
+# Rows of A that TMA cannot copy.
+UNALIGNED = {"m": 260, "n": 132, "k": 29, "alpha": -1.0, "beta": 0.0}
+CASES = {
+    "movers": (
+        "23_spare_warps",
+        {
+            "SHARED_TILES": "all",
+            "FFMA_ORDER": "serpentine_by_step",
+            "QUAD_ORDER": "4",
+            "LOAD_ORDER": "after_each_quad",
+            "RELEASE_AT": "in_last_step",
+            "PARTIALS": "scaled",
+        },
+        EDGES,
+    ),
+    "movers_of_transposed": (
+        "23_spare_warps",
+        {
+            "BK": "8",
+            "POLL_AT": "6",
+            "QUAD_ORDER": "2",
+            "LOAD_ORDER": "after_first_quad",
+            "PARTIALS": "column_1032",
+        },
+        UNALIGNED,
+    ),
+    "turns": (
+        "21_stream_k",
+        {"FILL_AT": "2", "SHARED_TILES": "all", "QUAD_ORDER": "1", "PARTIALS": "row_3210", "READ_ROWS": "2"},
+        EDGES,
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_it_is_right_and_clean_when_emulated(case: str, tmp_path: Path) -> None:
+    name, moved, problem = CASES[case]
+    catalogue = read_catalogue(FOLDER / "kernels.yaml", "kernels/sgemm/kernels.yaml")
+    kernel = catalogue.kernels[name]
+    levels = {**kernel.defaults(), "SMS": "66", **moved}
+    assert kernel.violated(levels) is None
+    built = build_kernel(
+        FOLDER / str(kernel.source),
+        arch="sm_90",
+        toolchain=find_toolchain("nvrtc"),
+        defines={key: str(kernel.parameters[key].macro_value(level)) for key, level in levels.items()},
+    )
+    assert built.status == "ok", built.compilation.log
+    write_build(built, tmp_path)
+    values = catalogue.operation.problem_values(problem, case)
+    checker = EmulatedChecker(
+        CheckJob(
+            device="emulated",
+            uuid="",
+            folder=str(FOLDER),
+            operation=catalogue.operation,
+            kernel_name=name,
+            kernel=kernel,
+            levels=levels,
+            library="",
+            cubin=str(tmp_path / "kernel.cubin"),
+            ptx=str(tmp_path / "kernel.ptx"),
+            problems={case: values},
+            seed=7,
+        )
+    )
+    result, _ = checker.check(values, lambda stage: None)
+    assert (result.status, result.note) == ("ok", result.note)
+    assert result.correct
+    assert result.hazards == ()

@@ -1,0 +1,49 @@
+"""docs/search.md names every column, status and key there is, and its example is a search that can be planned."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+
+from kernelab.device.identify import EMULATED
+from kernelab.plan.config import Search
+from kernelab.plan.load import load_plan
+from kernelab.plan.space import Space
+from kernelab.records.search import COLUMNS as SEARCH_COLUMNS
+from kernelab.records.search import STATUSES
+from kernelab.search.tabulate import COLUMNS as SEARCHES_COLUMNS
+
+ROOT = Path(__file__).parents[3]
+PAGE = (ROOT / "docs/search.md").read_text()
+README = (ROOT / "README.md").read_text()
+
+
+def cells(heading: str) -> set[str]:
+    """What stands in backticks in the first column of the tables below a heading."""
+    section = PAGE.partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
+    lines = [line.split("|")[1] for line in section.splitlines() if line.startswith("|")]
+    return {name for cell in lines for name in re.findall(r"`(\w+)`", cell)}
+
+
+def test_every_column_and_status_is_explained() -> None:
+    assert cells("Read it") == {*SEARCH_COLUMNS, *SEARCHES_COLUMNS, *STATUSES}
+
+
+def test_every_default_is_the_models() -> None:
+    shown = dict(re.findall(r"^\| `(\w+)` \| `?(\w+)`? \|", PAGE.partition("## Run it")[0], re.MULTILINE))
+    assert shown == {
+        name: f"{field.default:g}" if isinstance(field.default, float) else str(field.default)
+        for name, field in Search.model_fields.items()
+        if name in ("sampler", "configurations", "budget_s", "confirm", "seed")
+    }
+
+
+@pytest.mark.parametrize("text", [PAGE, README], ids=["docs", "README"])
+def test_the_example_can_be_planned(text: str) -> None:
+    (block,) = [b for b in re.findall(r"```yaml\n(.*?)```", text, re.DOTALL) if b.startswith("search:")]
+    plan = load_plan(ROOT, lambda _: EMULATED, yaml.safe_load(block))
+    valid = [point for point in Space.of(plan, "tiles").points() if not point.excluded]
+    assert len(valid) > 4
