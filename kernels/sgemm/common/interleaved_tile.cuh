@@ -11,6 +11,9 @@
 #ifndef FFMA_ORDER
 #define FFMA_ORDER 0
 #endif
+#ifndef READ_ROWS
+#define READ_ROWS 4 // rows of C that a thread reads at a time, where beta != 0
+#endif
 
 static_assert(TM == 16 && TN % 4 == 0, "a warp tile is 64 rows high, and loads take four floats");
 
@@ -44,7 +47,7 @@ __device__ __forceinline__ constexpr int col_offset(int n)
 // two FFMAs in a row always share an operand, which the register file then need not deliver twice.
 __device__ __forceinline__ constexpr int ffma_column(int m, int n)
 {
-    return FFMA_ORDER == 1 && m % 2 == 1 ? TN - 1 - n : n;
+    return FFMA_ORDER >= 1 && m % 2 == 1 ? TN - 1 - n : n;
 }
 
 // Four consecutive floats of shared memory, 16-byte aligned.
@@ -84,10 +87,36 @@ __device__ __forceinline__ void store_quads(const Accumulators &acc, float *C, i
                                             float beta)
 {
     float *c = C + (size_t)row * N + col;
-    #pragma unroll
-    for (int m = 0; m < TM; m++)
+    if (beta == 0.0f) {
         #pragma unroll
-        for (int n = 0; n < TN; n += 4)
-            if (row + row_offset(m) < M && col + col_offset(n) < N)
-                store4<BETA_RUNTIME>(c + (size_t)row_offset(m) * N + col_offset(n), &acc[m][n], alpha, beta);
+        for (int m = 0; m < TM; m++)
+            #pragma unroll
+            for (int n = 0; n < TN; n += 4)
+                if (row + row_offset(m) < M && col + col_offset(n) < N)
+                    store4<BETA_ZERO>(c + (size_t)row_offset(m) * N + col_offset(n), &acc[m][n], alpha, beta);
+        return;
+    }
+    // READ_ROWS rows are read before the first of them is written: read one by one, each would wait for memory.
+    #pragma unroll
+    for (int first = 0; first < TM; first += READ_ROWS) {
+        float4 old[READ_ROWS][TN / 4];
+        #pragma unroll
+        for (int m = 0; m < READ_ROWS; m++)
+            #pragma unroll
+            for (int n = 0; n < TN; n += 4)
+                old[m][n / 4] = row + row_offset(first + m) < M && col + col_offset(n) < N
+                                    ? *reinterpret_cast<const float4 *>(c + (size_t)row_offset(first + m) * N + col_offset(n))
+                                    : make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+        #pragma unroll
+        for (int m = 0; m < READ_ROWS; m++)
+            #pragma unroll
+            for (int n = 0; n < TN; n += 4)
+                if (row + row_offset(first + m) < M && col + col_offset(n) < N) {
+                    const float *product = &acc[first + m][n];
+                    const float4 was = old[m][n / 4];
+                    write(c + (size_t)row_offset(first + m) * N + col_offset(n),
+                          make_float4(alpha * product[0] + beta * was.x, alpha * product[1] + beta * was.y,
+                                      alpha * product[2] + beta * was.z, alpha * product[3] + beta * was.w));
+                }
+    }
 }

@@ -6,6 +6,9 @@
 // beginning (hand_over.cuh). That block waits for blocks of higher numbers, which are given to lower block indices:
 // those start no later, so that the wait has an end even where not all blocks are on the card at once. Needs BM, BN,
 // BK and SMS, the number of blocks.
+//
+// SHARED_TILES 1 shares out the k-tiles of all tiles of C, each block a run of its own: the blocks are then at different
+// k at any time, and come to the ends of their tiles one after the other.
 #pragma once
 #include "mbarrier.cuh"
 
@@ -37,7 +40,7 @@ struct Schedule {
         across = (N + BN - 1) / BN;
         k_tiles = (K + BK - 1) / BK;
         const int tiles = across * ((M + BM - 1) / BM);
-        waves = tiles / blocks;
+        waves = SHARED_TILES == 1 ? 0 : tiles / blocks;
         first_shared = waves * blocks;
         shared_units = (tiles - first_shared) * k_tiles;
         begin = uniform(share_begin(block));
@@ -67,4 +70,50 @@ struct Schedule {
 
     __device__ __forceinline__ int row(int tile) const { return tile / across * BM; }
     __device__ __forceinline__ int col(int tile) const { return tile % across * BN; }
+};
+
+// Walks along the block's list, for who copies. Without a division on the way: those would be a hundred instructions,
+// and in rung 21 they would lie in the middle of the loop.
+struct Walk {
+    int row, col, k; // where the k-tile lies
+    int whole;       // whole tiles of C, counted from this one on; 0 and below in the shared ones
+    int share_row, share_col, share_k;
+    int rows_on, cols_on; // from a whole tile to the block's next
+
+    __device__ __forceinline__ Walk(const Schedule &schedule, int unit)
+    {
+        share_row = uniform(schedule.row(schedule.first_shared + schedule.begin / schedule.k_tiles));
+        share_col = uniform(schedule.col(schedule.first_shared + schedule.begin / schedule.k_tiles));
+        share_k = uniform(schedule.begin % schedule.k_tiles * BK);
+        rows_on = uniform(schedule.row(Schedule::blocks));
+        cols_on = uniform(schedule.col(Schedule::blocks));
+        whole = schedule.waves;
+        row = whole > 0 ? uniform(schedule.row(schedule.block)) : share_row;
+        col = whole > 0 ? uniform(schedule.col(schedule.block)) : share_col;
+        k = whole > 0 ? 0 : share_k;
+        go_on(schedule, unit);
+    }
+
+    __device__ __forceinline__ void go_on(const Schedule &schedule, int k_tiles)
+    {
+        const int depth = schedule.k_tiles * BK, width = schedule.across * BN;
+        k += k_tiles * BK;
+        #pragma unroll 1
+        while (k >= depth) {
+            k -= depth;
+            whole--;
+            if (whole == 0) {
+                row = share_row;
+                col = share_col;
+                k += share_k;
+                continue;
+            }
+            row += whole > 0 ? rows_on : 0;
+            col += whole > 0 ? cols_on : BN;
+            if (col >= width) {
+                col -= width;
+                row += BM;
+            }
+        }
+    }
 };

@@ -48,6 +48,23 @@ __device__ __forceinline__ void copy_tile_and_halves(unsigned barrier, unsigned 
                  : "memory");
 }
 
+// The same for the two halves alone.
+__device__ __forceinline__ void copy_halves(unsigned barrier, unsigned bytes, int k, unsigned to_b0, const TensorMap &b,
+                                            int b0_col, unsigned to_b1, int b1_col)
+{
+    asm volatile("{\n"
+                 ".reg .pred chosen;\n"
+                 "elect.sync _|chosen, 0xffffffff;\n"
+                 "@chosen mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;\n"
+                 "@chosen cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"
+                 " [%3], [%4, {%5, %2}], [%0];\n"
+                 "@chosen cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"
+                 " [%6], [%4, {%7, %2}], [%0];\n"
+                 "}" ::"r"(barrier),
+                 "r"(bytes), "r"(k), "r"(to_b0), "l"(&b), "r"(b0_col), "r"(to_b1), "r"(b1_col)
+                 : "memory");
+}
+
 // The same for a single tile.
 __device__ __forceinline__ void copy_one(unsigned barrier, unsigned bytes, unsigned to, const TensorMap &map, int col, int row)
 {

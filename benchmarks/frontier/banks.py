@@ -1,0 +1,51 @@
+"""Register-bank conflicts of a cubin's FFMAs, counted from the machine code of sm_90.
+
+An FFMA reads three registers, and the register file has two banks (a register's lowest bit) that deliver one each a cycle.
+A register with a reuse flag on the FFMA before, in the same place, need not be read again.
+"""
+
+from __future__ import annotations
+
+import struct
+import sys
+from pathlib import Path
+
+FFMA = 0x223
+REUSE = 58  # first of the three reuse flags, in the upper half of an instruction
+
+
+def ffma_conflicts(cubin: bytes, entry: str) -> tuple[int, int]:
+    """FFMAs of an entry, and those that must read two registers of a bank."""
+    total = conflicts = 0
+    kept: dict[int, int] = {}
+    for low, high in struct.iter_unpack("<QQ", _text(cubin, entry)):
+        if low & 0xFFF != FFMA:
+            kept = {}
+            continue
+        registers = {0: low >> 24 & 0xFF, 1: low >> 32 & 0xFF, 2: high & 0xFF}
+        banks = [register & 1 for place, register in registers.items() if kept.get(place) != register]
+        total += 1
+        conflicts += max(banks.count(0), banks.count(1)) > 1
+        kept = {place: register for place, register in registers.items() if high >> REUSE >> place & 1}
+    return total, conflicts
+
+
+def _text(cubin: bytes, entry: str) -> bytes:
+    """The entry's machine code: its section of the ELF file."""
+    (table,) = struct.unpack_from("<Q", cubin, 0x28)
+    size, count, names = struct.unpack_from("<HHH", cubin, 0x3A)
+    headers = [struct.unpack_from("<IIQQQQ", cubin, table + size * number) for number in range(count)]
+    strings = headers[names][4]
+    for name, _, _, _, offset, length in headers:
+        start = strings + name
+        if cubin[start : cubin.index(0, start)].decode() == f".text.{entry}":
+            return cubin[offset : offset + length]
+    raise ValueError(f"the cubin has no entry {entry}")
+
+
+if __name__ == "__main__":
+    for path in sys.argv[1:]:
+        ffmas, with_conflict = ffma_conflicts(Path(path).read_bytes(), "sgemm")
+        print(
+            f"{path}: {ffmas} FFMAs, {with_conflict} ({100 * with_conflict / ffmas:.1f}%) with two reads in a bank"
+        )
