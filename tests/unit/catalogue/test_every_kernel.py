@@ -35,7 +35,7 @@ def test_it_is_right_and_clean_when_emulated(operation: str, name: str, tmp_path
     levels = kernel.defaults()
     built = build_kernel(
         folder / str(kernel.source),
-        arch=f"sm_{max(86, kernel.min_arch)}",
+        arch=f"sm_{max(86, kernel.min_arch)}" + "a" * kernel.arch_specific,
         toolchain=find_toolchain("nvrtc"),
         defines={
             parameter: str(kernel.parameters[parameter].macro_value(level))

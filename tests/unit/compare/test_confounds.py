@@ -59,6 +59,7 @@ IN_A_BUILD: dict[str, tuple[dict[str, Any], str, str, str]] = {
     "register limit on the command line": (flags("-maxrregcount=64"), "options", "-lineinfo", "-lineinfo -maxrregcount=64"),
     "option with a value": (flags("-Xptxas", "-O1"), "options", "-lineinfo", "-lineinfo -Xptxas -O1"),
     "another architecture": (flags(arch="sm_89"), "arch", "sm_86", "sm_89"),
+    "what only one architecture has": (flags(arch="sm_86a"), "features", "none", "of this architecture alone"),
     "a stray macro": (flags("-DSECRET=1"), "macro SECRET", "none", "1"),
     "a header edited between builds": ({ARM: {"source_sha256": "f" * 64}}, "source", "one.cu", "ffffffffffffffff"),
     "another compiler": (

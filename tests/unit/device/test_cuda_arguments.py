@@ -5,12 +5,13 @@ from __future__ import annotations
 import ctypes
 import re
 import struct
+import weakref
 
 import numpy as np
 import pytest
 
 from kernelab.device.cuda_faults import KernelFault
-from kernelab.device.cuda_launch import _stored
+from kernelab.device.cuda_launch import LibraryArm, _stored
 from kernelab.device.cuda_tensor_map import encode_tensor_map
 from kernelab.device.identify import list_gpus
 
@@ -36,6 +37,18 @@ def test_arrays_are_their_pointers() -> None:
 
 def test_bytes_go_by_value_even_with_zeros_inside() -> None:
     assert raw(b"a\0b" * 40) == b"a\0b" * 40
+
+
+def test_a_library_keeps_the_arrays_that_its_launch_points_to() -> None:
+    class Arrays(dict):  # type: ignore[type-arg]
+        pass
+
+    arrays = Arrays(A=1)
+    alive = weakref.ref(arrays)
+    arm = LibraryArm(None, lambda problem, given: lambda: None, {}, arrays)  # type: ignore[arg-type]
+    del arrays
+    assert alive() is not None
+    del arm
 
 
 def test_a_ctypes_object_is_read_anew() -> None:

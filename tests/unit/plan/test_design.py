@@ -86,6 +86,18 @@ def test_a_kernel_that_needs_a_newer_card_is_excluded_and_says_so(project: Proje
     assert "20_new" not in {arm.kernel for arm in plan.experiment_arms("x")}
 
 
+@pytest.mark.parametrize(("arch", "target"), [("sm_90", "sm_90a"), ("sm_100", "sm_100")])
+def test_what_only_one_architecture_has_is_compiled_for_it_alone(
+    project: Project, arch: str, target: str
+) -> None:
+    path = project.root / "kernels" / "sgemm" / "kernels.yaml"
+    path.write_text(path.read_text().replace("min_arch: 90,", "min_arch: 90, arch_specific: true,"))
+    project.experiment("ladder: rungs")
+    plan = project.plan(overrides={"arch": arch})
+    assert plan.builds[plan.arms["20_new/default@square"].build].arch == target
+    assert plan.builds[plan.arms["13_final/default@square"].build].arch == arch
+
+
 def test_kernel_comparison_holds_levels_and_keeps_the_problem(project: Project) -> None:
     project.experiment("base: 13_final, hold: {A_PAD: 0}, at: [small], vary: {kernel: [12_double]}")
     plan = project.plan()

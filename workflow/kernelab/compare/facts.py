@@ -94,7 +94,9 @@ def _build_facts(build: BuildRecord) -> dict[str, Fact]:
     facts = {
         "source": Fact(f"{build.source} {build.source_sha256[:16]}", "source"),
         "options": Fact(" ".join(options) or NONE, "options"),
-        "arch": Fact(arch, "arch"),
+        "arch": Fact(arch.rstrip("af"), "arch"),
+        # sm_90a is sm_90, with what a kernel declares that it uses (arch_specific in the catalogue).
+        "features": Fact("of this architecture alone" if arch.endswith(("a", "f")) else NONE, "source"),
     }
     facts |= {
         part: Fact(build.toolchain.get(part, NONE), "toolchain")

@@ -259,6 +259,7 @@ class LibraryArm:
         shown = "/".join(file.split("/")[-3:])
         try:
             self.launch: Callable[[], None] = factory(dict(problem), dict(arrays))
+            self._arrays = arrays  # a library's launch may hold bare pointers into them
         except ImportError as error:
             raise UserError(
                 f"{shown}: {factory.__name__} needs a library that is not here: {' '.join(str(error).split())}"

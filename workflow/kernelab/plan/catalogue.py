@@ -224,6 +224,10 @@ class Kernel(Strict):
     library: Identifier | None = None
     rung: Bool | None = None
     min_arch: Int = Field(default=75, ge=75)
+    arch_specific: Bool = Field(
+        default=False,
+        description="it uses what only min_arch has (setmaxnreg, wgmma): compiled for sm_90a where the arm is for sm_90",
+    )
     parameters: dict[Identifier, Parameter] = {}
     derived: dict[Identifier, ExpressionText] = {}
     constraints: tuple[Constraint, ...] = ()

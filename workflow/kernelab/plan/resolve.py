@@ -261,10 +261,15 @@ class Resolver:
             levels=levels,
             defines={name: declared.parameters[name].macro_value(level) for name, level in levels.items()},
             options=tuple(settings["options"].split()),
-            arch=settings["arch"],
+            arch=_target(settings["arch"], declared),
             toolchain=settings["toolchain"],
         )
         return self.builds.setdefault(build.key, build)
+
+
+def _target(arch: str, declared: Kernel) -> str:
+    """What the compiler is told: sm_90a for sm_90, where a kernel wants what only that architecture has."""
+    return f"{arch}a" if declared.arch_specific and arch == f"sm_{declared.min_arch}" else arch
 
 
 def _number(text: str) -> int | float:
