@@ -28,7 +28,7 @@ from kernelab.plan.arms import Configuration, Plan, PlannedSearch
 from kernelab.plan.space import Space
 from kernelab.records.layout import Layout
 from kernelab.records.record import read_record, settings_digest, write_record
-from kernelab.records.search import SearchCard, SearchRecord, write_search
+from kernelab.records.search import SearchCard, SearchRecord, read_search, write_search
 from kernelab.search.builds import BuildPool, BuildRequest, BuiltConfiguration
 from kernelab.search.code import code_sha256
 from kernelab.search.contest import HEAT, Contest, Entrant, StartWorker
@@ -288,8 +288,12 @@ def _name_code(findings: Findings, code: Callable[[BuiltConfiguration], str]) ->
 
 
 def _disassembler(step: SearchStep) -> Callable[[BuiltConfiguration], str]:
+    """What hashes a configuration's code; what the last run has hashed is read from its rows."""
     toolchain = find_toolchain(step.planned.base_build.toolchain)
-    return lambda built: code_sha256(built, toolchain, step.plan, step.layout)
+    hashed: dict[str, str] = {}
+    with contextlib.suppress(UserError):
+        hashed = {row.build_digest: row.sass_sha256 for row in read_search(step.layout.search(step.name))}
+    return lambda built: hashed.get(built.digest) or code_sha256(built, toolchain, step.plan, step.layout)
 
 
 def _journal(step: SearchStep, driver: str) -> Journal:
