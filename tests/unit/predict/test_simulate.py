@@ -127,3 +127,10 @@ def test_warps_that_wait_for_each_other_are_an_error() -> None:
     never = Micro(FMA, waits=1 << 5)
     with pytest.raises(ValueError, match="wait for each other"):
         simulate([Micro(SHARED, sets=5, cost=float("inf")), never], 1, 1, MACHINE)
+
+
+def test_a_wide_load_costs_its_scheduler_more_than_a_slot() -> None:
+    narrow = [Micro(SHARED, cost=0.5), *[ADD] * 40]
+    wide = [Micro(SHARED, cost=0.5, wide=True), *[ADD] * 40]
+    lost = simulate(wide, 4, 1, MACHINE).cycles - simulate(narrow, 4, 1, MACHINE).cycles
+    assert lost == pytest.approx(MACHINE.wide_load_cycles)
