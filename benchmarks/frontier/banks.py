@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import struct
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 FFMA = 0x223
@@ -16,9 +17,14 @@ REUSE = 58  # first of the three reuse flags, in the upper half of an instructio
 
 def ffma_conflicts(cubin: bytes, entry: str) -> tuple[int, int]:
     """FFMAs of an entry, and those that must read two registers of a bank."""
+    return two_reads(struct.iter_unpack("<QQ", text(cubin, entry)))
+
+
+def two_reads(code: Iterable[tuple[int, ...]]) -> tuple[int, int]:
+    """The same, of a piece of code."""
     total = conflicts = 0
     kept: dict[int, int] = {}
-    for low, high in struct.iter_unpack("<QQ", _text(cubin, entry)):
+    for low, high in code:
         if low & 0xFFF != FFMA:
             kept = {}
             continue
@@ -30,7 +36,7 @@ def ffma_conflicts(cubin: bytes, entry: str) -> tuple[int, int]:
     return total, conflicts
 
 
-def _text(cubin: bytes, entry: str) -> bytes:
+def text(cubin: bytes, entry: str) -> bytes:
     """The entry's machine code: its section of the ELF file."""
     (table,) = struct.unpack_from("<Q", cubin, 0x28)
     size, count, names = struct.unpack_from("<HHH", cubin, 0x3A)

@@ -1,6 +1,7 @@
 """Runs described arms on the GPU: a worker process checks and times them one by one, and is replaced when it hangs.
 
 A job is a dict: `id`, `cubin`, what describe_run() gave, and
+- `family`: jobs that are left out together, when two of them hung or crashed;
 - `check`: how many runs to check against float64, at least 1; with 2 the relative error is measured too;
 - `rounds`: how many pairs of a cuBLAS run and an arm's run to time, 0 for none.
 Its result has `bad` (elements out of tolerance), `frobenius` (relative error), `ms`, `cublas_ms` (medians), `percent` (median
@@ -38,7 +39,7 @@ def compile_helpers() -> None:
 
 
 def run_jobs(jobs: list[dict[str, Any]], budget_s: float) -> list[dict[str, Any]]:
-    """Results of as many jobs as the time allows. A kernel that hung or crashed PATIENCE times is left out from then on."""
+    """Results of as many jobs as the time allows. A family that hung or crashed PATIENCE times is left out from then on."""
     end = time.monotonic() + budget_s
     results: list[dict[str, Any]] = []
     todo, lost = list(jobs), Counter[str]()
@@ -55,8 +56,8 @@ def run_jobs(jobs: list[dict[str, Any]], budget_s: float) -> list[dict[str, Any]
             done -= 1  # the worker said itself that it was lost
         else:
             results.append({"id": todo[done]["id"], "error": f"hang or crash: {said[-200:]}"})
-        lost[todo[done]["kernel"]] += 1
-        todo = [job for job in todo[done + 1 :] if lost[job["kernel"]] < PATIENCE]
+        lost[todo[done]["family"]] += 1
+        todo = [job for job in todo[done + 1 :] if lost[job["family"]] < PATIENCE]
     return results
 
 

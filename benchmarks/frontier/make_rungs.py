@@ -1,6 +1,6 @@
 """Writes .frontier/rungs.json and cubins of rungs 13 to 23: every launch at every problem, for rungs.py to run without kernelab.
 
-Usage: PYTHONPATH=workflow python3 benchmarks/frontier/make_rungs.py [kernel ...]     needs nvcc, no GPU
+Usage: PYTHONPATH=workflow python3 benchmarks/frontier/make_rungs.py [kernel[:SETTING=level ...] ...]     needs nvcc, no GPU
 """
 
 from __future__ import annotations
@@ -24,19 +24,22 @@ def main(names: list[str]) -> None:
     compile_helpers()
     (WORK / "rungs").mkdir(exist_ok=True)
     jobs = []
-    for name in names:
-        build = describe_build(cat, name, {}, f".frontier/rungs/{name}.cubin")
-        command = compile_command(build["source"], build["arch"], {}, build["cubin"])
+    for spec in names:
+        name, *settings = spec.split(":")
+        levels = dict(setting.split("=") for setting in settings)
+        build = describe_build(cat, name, levels, f".frontier/rungs/{spec.replace(':', '_')}.cubin")
+        command = compile_command(build["source"], build["arch"], build["defines"], build["cubin"])
         subprocess.run(command, check=True, cwd=ROOT)
         times = {k: v for k, v in TIMES.items() if k == "square_4096" or name.startswith(AT_ALL_SIZES)}
         checks = {**{k: dict(v) for k, v in cat.operation.checks.items()}, **CHECKS}
         for problems, check, rounds in ((checks, 3, 0), (times, 2, 20)):
             for problem, values in problems.items():
-                job = describe_run(cat, name, {}, values)
+                job = describe_run(cat, name, levels, values)
                 kind = "time" if rounds else "check"
                 jobs.append(
                     {
-                        "id": f"{name}|{kind}|{problem}",
+                        "id": f"{spec}|{kind}|{problem}",
+                        "family": spec,
                         "cubin": build["cubin"],
                         "check": check,
                         "rounds": 6 if rounds and problem == "square_8192" else rounds,

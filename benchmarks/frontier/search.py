@@ -48,6 +48,7 @@ def main(measuring: bool) -> None:
         jobs = [
             {
                 "id": f"{problem} {name}",
+                "family": f"{variants[name]['kernel']} {variants[name]['settings'].get('MOVE_QUADS')}",
                 "cubin": variants[name]["build"]["cubin"],
                 "check": check,
                 "rounds": rounds,

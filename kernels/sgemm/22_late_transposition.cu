@@ -19,7 +19,7 @@
 #define FILL_AT -1 // k-step at which a warp whose turn it is fills its stage; -1: the last, in one branch with a late next stage
 #endif
 #ifndef SHARED_TILES
-#define SHARED_TILES 0 // tiles of C whose k-tiles are shared out: those that make no whole wave (0), or all (1)
+#define SHARED_TILES 0 // tiles of C whose k-tiles are shared out: those that make no whole wave (0)
 #endif
 #ifndef FFMA_ORDER
 #define FFMA_ORDER 1 // rows of the thread tile one after the other (0), every other one backwards (1), the others at odd k-steps (2)
@@ -46,6 +46,7 @@
 constexpr int BM = 256, BN = 128; // tile of C per block
 constexpr int TM = 16, TN = 8;
 constexpr int NT = 256;
+static_assert(SHARED_TILES == 0, "rows of A count as late where no block's first tile of C needs them; shared out, tiles begin anywhere");
 
 #include "common/guarded.cuh"
 #include "common/late_rows.cuh"

@@ -14,8 +14,13 @@ def prepare_descriptors(
     if n % 4:
         return {}  # rows of B are not multiples of 16 bytes: the guarded kernel runs, without maps
     bm, bk = problem["BM"], problem["BK"]
-    if k % 4 == 0:
+    quads = problem["MOVE_QUADS"]
+    if k % 4 == 0 and quads and m % 4 == 0:
+        # The first rows of all groups of four, then the second, ... : so they lie in different banks.
+        a = device.tensor_map(arrays["A"], (4, bm // 4, bk), shape=(4, m // 4, k), strides=(4 * k, 16 * k))
+    elif k % 4 == 0 and not quads:
         a = device.tensor_map(arrays["A"], (bm, bk))
     else:
-        a = device.tensor_map(workspaces["AT"], (bk, bm), shape=(k, m), strides=(16 * ((m + 3) // 4),))
+        rows = 1 if quads else bk  # with MOVE_QUADS a row of the stage is longer than a row of the tile
+        a = device.tensor_map(workspaces["AT"], (rows, bm), shape=(k, m), strides=(16 * ((m + 3) // 4),))
     return {"map_a": a, "map_b": device.tensor_map(arrays["B"], (bk, problem["BN"] // 2))}

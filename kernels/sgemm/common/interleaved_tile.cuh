@@ -43,11 +43,11 @@ __device__ __forceinline__ constexpr int col_offset(int n)
     return n / 4 * 32 + n % 4;
 }
 
-// The column that the n-th FFMA of row m works on. FFMA_ORDER 1 is the serpentine: every other row runs backwards, so
+// The column that the n-th FFMA of row m works on. FFMA_ORDER 1 is the serpentine: every other row runs backwards (3: the others), so
 // two FFMAs in a row always share an operand, which the register file then need not deliver twice.
 __device__ __forceinline__ constexpr int ffma_column(int m, int n)
 {
-    return FFMA_ORDER >= 1 && m % 2 == 1 ? TN - 1 - n : n;
+    return FFMA_ORDER >= 1 && m % 2 == (FFMA_ORDER == 3 ? 0 : 1) ? TN - 1 - n : n;
 }
 
 // Four consecutive floats of shared memory, 16-byte aligned.

@@ -5,6 +5,10 @@
 // loads and 96 stores for a k-tile, none with a bank conflict (rows of 48 bytes: any 8 consecutive ones start in different
 // banks; lanes write next to each other), and they replace what a transposition beforehand reads and writes in memory.
 //
+// With MOVE_QUADS they are 24 ldmatrix and 24 stores of 16 bytes: ldmatrix takes 16 bytes of eight rows and gives each lane
+// four of one row; four such, of rows that follow each other, are four rows of one k in a lane. For rows in different banks
+// TMA brings rows 0, 4, 8, ... first, then 1, 5, 9, ...; this takes M % 4 == 0.
+//
 // TMA cannot copy rows of A that do not start at multiples of 16 bytes (K % 4). Such an A is transposed beforehand, and
 // copied to the stage as it is wanted.
 //
@@ -65,6 +69,10 @@ struct Mover {
     // From the rows of A to the stage, transposed.
     __device__ __forceinline__ void transpose(unsigned stage) const
     {
+        if constexpr (MOVE_QUADS) {
+            transpose_quads(stage);
+            return;
+        }
         const unsigned from = rows + 4 * lane * BK, to = stage + 4 * lane;
         #pragma unroll
         for (int quad = 0; quad < BK; quad += 4) {
@@ -80,6 +88,31 @@ struct Mover {
         }
     }
 
+    // The same by ldmatrix, which spreads 16 bytes of a row over four lanes. Row j of matrix i is row 4*group(j) + i of A, so
+    // that a lane has four rows of one k, ready to be stored at once.
+    __device__ __forceinline__ void transpose_quads(unsigned stage) const
+    {
+        // Lanes that store at the same time have four k and two groups, 4 apart: all in different banks (A_PITCH).
+        const unsigned from = rows + 4 * BK * (lane / 8 * (BM / 4) + group(lane % 8));
+        const unsigned to = stage + 4 * (lane % 4 * A_PITCH + 4 * group(lane / 4));
+        #pragma unroll
+        for (int quad = 0; quad < BK; quad += 4) {
+            unsigned v[BM / 32][4];
+            #pragma unroll
+            for (int i = 0; i < BM / 32; i++)
+                asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+                             : "=r"(v[i][0]), "=r"(v[i][1]), "=r"(v[i][2]), "=r"(v[i][3])
+                             : "r"(from + 4 * (8 * i * BK + quad)));
+            #pragma unroll
+            for (int i = 0; i < BM / 32; i++)
+                asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};" ::"r"(to + 4 * (quad * A_PITCH + 32 * i)), "r"(v[i][0]),
+                             "r"(v[i][1]), "r"(v[i][2]), "r"(v[i][3])
+                             : "memory");
+        }
+    }
+
+    static __device__ __forceinline__ unsigned group(unsigned j) { return j % 2 * 4 + j / 2; }
+
     // All k-tiles whose turn is this warp's, and one past the last, for the reads ahead need something there.
     // map_a: of A, or of AT where A was transposed beforehand.
     __device__ __forceinline__ void move(unsigned ring, unsigned mover, bool beforehand, const TensorMap &map_a,
@@ -89,11 +122,18 @@ struct Mover {
         Walk at(schedule, mover);
         #pragma unroll 1
         for (int unit = mover; unit <= schedule.units; unit += MOVERS, at.go_on(schedule, MOVERS)) {
-            const unsigned stage = ring + unit % STAGES * STAGE_BYTES, half = stage + A_BYTES;
-            if (!beforehand)
+            const unsigned stage = ring + unit % STAGES * STAGE_BYTES, half = stage + B_AT;
+            if (!beforehand && MOVE_QUADS)
+                copy_block(arrived, A_BYTES, rows, map_a, at.k, (unsigned)at.row / 4);
+            else if (!beforehand)
                 copy_one(arrived, A_BYTES, rows, map_a, at.k, at.row);
             wait_barrier(stage + EMPTY, (unit / STAGES + 1) % 2);
-            if (beforehand) {
+            if (beforehand && MOVE_QUADS) {
+                copy_halves(stage + FULL, A_BYTES + 2 * B_BYTES, at.k, half, map_b, at.col, half + B_BYTES, at.col + WARP_N);
+                #pragma unroll 1
+                for (int k = 0; k < BK; k++) // they lie apart
+                    copy_more(stage + FULL, stage + 4 * k * A_PITCH, map_a, at.row, at.k + k);
+            } else if (beforehand) {
                 copy_tile_and_halves(stage + FULL, A_BYTES + 2 * B_BYTES, at.k, stage, map_a, at.row, half, map_b, at.col,
                                      half + B_BYTES, at.col + WARP_N);
             } else {

@@ -5,19 +5,29 @@
 // barriers, so all that the loop needs is an address that moves on by one stage. Who fills the stages is the rung's
 // choice (a Feeder). Needs BK, POLL_AT and the thread tile of 16 x 8; NT counts the threads that multiply.
 //
-// QUAD_ORDER, LOAD_ORDER, RELEASE_AT, PARTIALS and READ_ROWS change nothing that is computed, only the order of
+// QUAD_ORDER, LOAD_ORDER, A_LATE, RELEASE_AT, PARTIALS and READ_ROWS change nothing that is computed, only the order of
 // instructions; ptxas answers each with another schedule and another choice of registers, and the times lie points apart.
 #pragma once
 #include "hand_over.cuh"
 #include "schedule.cuh"
 #include "tma.cuh"
 
+#ifndef A_LATE
+#define A_LATE 0 // rows of the next row quad after which a quad of a is read for the next k-step
+#endif
+static_assert(A_LATE == 0 || (QUAD_ORDER != 4 && RELEASE_AT == 0), "read before it is wanted, and while the stage is kept");
+
 constexpr unsigned WARPS = NT / 32, STAGES = WARPS;
 static_assert(NT == 256 && BM == 256 && BN == 128 && WARP_N == 64, "4 x 2 warp tiles make a block's tile");
 static_assert(BK % 2 == 0 && POLL_AT < BK, "two sets of b take turns; the poll is inside a stage");
 
-constexpr unsigned A_BYTES = 4 * BM * BK, B_BYTES = 4 * WARP_N * BK; // B_BYTES: of one half
-constexpr unsigned FULL = A_BYTES + 2 * B_BYTES, EMPTY = FULL + 8;     // where a stage has its barriers
+#ifndef MOVE_QUADS
+#define MOVE_QUADS 0 // (movers.cuh)
+#endif
+constexpr int A_PITCH = BM + 4 * MOVE_QUADS;                          // from one k of the tile of A to the next
+constexpr unsigned A_BYTES = 4 * BM * BK, B_BYTES = 4 * WARP_N * BK;  // B_BYTES: of one half
+constexpr unsigned B_AT = (4 * A_PITCH * BK + 127) / 128 * 128;       // where a stage has its tile of B
+constexpr unsigned FULL = B_AT + 2 * B_BYTES, EMPTY = FULL + 8;       // and its barriers
 constexpr unsigned STAGE_BYTES = (EMPTY + 8 + 127) / 128 * 128;
 constexpr unsigned RING_BYTES = STAGES * STAGE_BYTES;
 static_assert(A_BYTES % 128 == 0 && B_BYTES % 128 == 0, "TMA writes to multiples of 128 bytes");
@@ -49,6 +59,13 @@ __device__ __forceinline__ constexpr int row_quad(int dot, int i)
     return ORDERS[QUAD_ORDER == 4 ? dot % 2 : QUAD_ORDER][i];
 }
 
+// The row of a k-step before which a quad of b is read for the next one.
+__device__ __forceinline__ constexpr int b_row(int quad)
+{
+    constexpr int ROWS[5][2] = {{0, 0}, {4, 4}, {4, 8}, {2, 6}, {6, 10}};
+    return ROWS[LOAD_ORDER][quad];
+}
+
 // Feeder: what the warp does besides multiplying.
 // - run_length(left): how many of the k-tiles that are left of a tile of C to work on before it is asked again.
 // - due(stage): has it to fill a stage while this one is worked on?   fill(): does that.
@@ -58,7 +75,7 @@ __device__ __forceinline__ void persistent(const Schedule &schedule, unsigned ri
 {
     const unsigned warp = uniform(threadIdx.x / 32);
     const int thread_row = warp / 2 * WARP_M + lane_row(), thread_col = warp % 2 * WARP_N + lane_col();
-    const unsigned from_a = keep(4 * thread_row), from_b = keep(A_BYTES + warp % 2 * B_BYTES + 4 * lane_col());
+    const unsigned from_a = keep(4 * thread_row), from_b = keep(B_AT + warp % 2 * B_BYTES + 4 * lane_col());
 
     const unsigned last_stage = uniform(ring + RING_BYTES - STAGE_BYTES);
     unsigned stage = uniform(ring), parity = 0; // being worked on; parity is that of the next one's FULL
@@ -107,23 +124,29 @@ __device__ __forceinline__ void persistent(const Schedule &schedule, unsigned ri
                     }
 
                     // A quad of a is read for the next k-step as soon as this one is done with it.
-                    const unsigned step_a = dot == BK - 1 ? next + from_a : stage + from_a + 4 * (dot + 1) * BM;
+                    const unsigned step_a = dot == BK - 1 ? next + from_a : stage + from_a + 4 * (dot + 1) * A_PITCH;
                     const unsigned step_b = dot == BK - 1 ? next + from_b : stage + from_b + 4 * (dot + 1) * WARP_N;
                     #pragma unroll
                     for (int i = 0; i < TM / 4; i++) {
-                        #pragma unroll
-                        for (int n = 0; n < TN; n += 4)
-                            if ((LOAD_ORDER == 0 && i == 0) || (LOAD_ORDER == 1 && i == 1) || (LOAD_ORDER == 2 && i == n / 4 + 1))
-                                load_b(step_b, (dot + 1) % 2, n);
                         const int quad = row_quad(dot, i);
                         #pragma unroll
-                        for (int row = 4 * i; row < 4 * i + 4; row++)
+                        for (int row = 4 * i; row < 4 * i + 4; row++) {
+                            #pragma unroll
+                            for (int n = 0; n < TN; n += 4)
+                                if (row == b_row(n / 4))
+                                    load_b(step_b, (dot + 1) % 2, n);
+                            if (A_LATE > 0 && row % 4 == A_LATE && row > 4)
+                                load_a(step_a, 4 * row_quad(dot, i - 1));
+                            if (A_LATE > 0 && row == A_LATE && dot > 0)
+                                load_a(stage + from_a + 4 * dot * A_PITCH, 4 * row_quad(dot - 1, TM / 4 - 1));
                             #pragma unroll
                             for (int n = 0; n < TN; n++) {
                                 const int m = 4 * quad + row % 4, column = ffma_column(FFMA_ORDER == 2 ? row + dot : row, n);
                                 acc[m][column] += a[m] * b[dot % 2][column];
                             }
-                        load_a(step_a, 4 * quad);
+                        }
+                        if (A_LATE == 0 || (dot == BK - 1 && i == TM / 4 - 1))
+                            load_a(step_a, 4 * quad);
                     }
                 }
                 if (RELEASE_AT == 0)

@@ -79,6 +79,33 @@ __device__ __forceinline__ void copy_one(unsigned barrier, unsigned bytes, unsig
                  : "memory");
 }
 
+// Another tile for a barrier that has been told to expect it.
+__device__ __forceinline__ void copy_more(unsigned barrier, unsigned to, const TensorMap &map, int col, int row)
+{
+    asm volatile("{\n"
+                 ".reg .pred chosen;\n"
+                 "elect.sync _|chosen, 0xffffffff;\n"
+                 "@chosen cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"
+                 " [%1], [%2, {%3, %4}], [%0];\n"
+                 "}" ::"r"(barrier),
+                 "r"(to), "l"(&map), "r"(col), "r"(row)
+                 : "memory");
+}
+
+// A tile of three dimensions, with all of the outermost.
+__device__ __forceinline__ void copy_block(unsigned barrier, unsigned bytes, unsigned to, const TensorMap &map, int col, int row)
+{
+    asm volatile("{\n"
+                 ".reg .pred chosen;\n"
+                 "elect.sync _|chosen, 0xffffffff;\n"
+                 "@chosen mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;\n"
+                 "@chosen cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"
+                 " [%2], [%3, {%4, %5, 0}], [%0];\n"
+                 "}" ::"r"(barrier),
+                 "r"(bytes), "r"(to), "l"(&map), "r"(col), "r"(row)
+                 : "memory");
+}
+
 // Four floats from shared memory. In PTX, to keep its place among the waits.
 __device__ __forceinline__ void load_shared4(float *to, unsigned from)
 {

@@ -31,6 +31,18 @@ CASES = {
         },
         EDGES,
     ),
+    "movers_late_loads": (
+        "23_spare_warps",
+        {
+            "SHARED_TILES": "last",
+            "FFMA_ORDER": "serpentine_backwards",
+            "QUAD_ORDER": "1",
+            "LOAD_ORDER": "inside_next_quads",
+            "A_LATE": "2",
+            "PARTIALS": "single",
+        },
+        EDGES,
+    ),
     "movers_of_transposed": (
         "23_spare_warps",
         {
