@@ -54,6 +54,28 @@ CASES = {
         },
         UNALIGNED,
     ),
+    # A spare warp takes A as groups of four rows, by ldmatrix; with edges in both directions.
+    "quads": (
+        "23_spare_warps",
+        {"MOVE_QUADS": "true", "SHARED_TILES": "all"},
+        EDGES,
+    ),
+    "quads_of_8": (
+        "23_spare_warps",
+        {"MOVE_QUADS": "true", "BK": "8", "POLL_AT": "6", "SHARED_TILES": "last"},
+        {**EDGES, "k": 44},
+    ),
+    # Rows of A that do not come in fours, and rows that TMA cannot copy: both are transposed beforehand, and copied one by one.
+    "quads_of_odd_rows": (
+        "23_spare_warps",
+        {"MOVE_QUADS": "true", "SHARED_TILES": "all"},
+        {**EDGES, "m": 301},
+    ),
+    "quads_of_transposed": (
+        "23_spare_warps",
+        {"MOVE_QUADS": "true", "SHARED_TILES": "all"},
+        {**EDGES, "k": 51},
+    ),
     "turns": (
         "21_stream_k",
         {"FILL_AT": "2", "SHARED_TILES": "all", "QUAD_ORDER": "1", "PARTIALS": "row_3210", "READ_ROWS": "2"},

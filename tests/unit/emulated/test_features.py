@@ -11,6 +11,7 @@ from kernelab.device.emulated import (
     EmulationError,
     GlobalMemory,
     Launch,
+    TensorMap,
     UnsupportedInstruction,
     emulate,
     parse_ptx,
@@ -245,6 +246,19 @@ def test_tma_copies_tiles_with_zeros_outside(run):
         if swizzle:  # 16-byte pieces of a 128-byte row, exchanged by the row's number
             got = np.stack([got[i].reshape(8, 4)[np.arange(8) ^ i].reshape(32) for i in range(8)])
         np.testing.assert_array_equal(got, wanted)
+
+
+def test_tensor_map_whose_outermost_dimension_has_the_smallest_stride():
+    """Rows 0, 4, 8, ... of a matrix of 8 columns first, then 1, 5, 9, ...: strides of 4 rows and, outside, of one."""
+    encoded = tensor_map(1 << 44, (4, 3, 8), (4, 2, 4), strides=(8 * 4, 4 * 8 * 4))
+    decoded = TensorMap.decode(encoded)
+    assert decoded is not None
+    address, inside = decoded.fetch((4, 2, 0))
+    rows = [4 * group + row for row in range(4) for group in (2, 3)]
+    assert (address - (1 << 44)).tolist() == [
+        4 * (8 * row + column) for row in rows for column in range(4, 8)
+    ]
+    assert inside.tolist() == [row < 12 for row in rows for _ in range(4)]
 
 
 @pytest.mark.parametrize(

@@ -81,6 +81,7 @@ class Site:
         self.asynchronous = False
         self.alignment = self.width
         self.counted = space in ("global", "shared")
+        self.parted = False  # neighbouring parts are never served together (counters.wavefronts)
 
     def bind(self, bases: Sequence[Source], offsets: Sequence[int], rows: Any, view: str) -> None:
         """Set the base operand and byte offset of each instruction. `rows` maps registers to file rows."""
@@ -266,7 +267,7 @@ class Site:
             cost = counters.sectors(warped, self.width)
             counts[:, counters.SECTORS] = cost.sum(1)
         else:
-            cost, ideal = counters.wavefronts(warped, active, self.width)
+            cost, ideal = counters.wavefronts(warped, active, self.width, self.parted)
             counts[:, counters.WAVEFRONTS] = cost.sum(1)
             counts[:, counters.IDEAL] = ideal.sum(1)
         m.run.keep_worst(self, cost, warped, active)

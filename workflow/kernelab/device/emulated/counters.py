@@ -49,13 +49,14 @@ def sectors(addresses: NDArray[np.int64], width: int) -> NDArray[np.int64]:
 
 
 def wavefronts(
-    addresses: NDArray[np.int64], active: NDArray[np.bool_] | None, width: int
+    addresses: NDArray[np.int64], active: NDArray[np.bool_] | None, width: int, parted: bool = False
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Shared-memory wavefronts of each request, and the fewest that its distinct words would need.
 
     A wavefront serves at most one word of each of the 32 banks; lanes that read the same word share it. A 64-bit
     request is served by half-warps, a 128-bit one by quarter-warps. Two neighbouring parts are served together when
-    every active lane agrees with its neighbour (lane ^ 1), or every one with lane ^ 2, inactive lanes agreeing with any.
+    every active lane agrees with its neighbour (lane ^ 1), or every one with lane ^ 2, inactive lanes agreeing with any;
+    never with `parted`, as for the matrices of ldmatrix.
     """
     shape = addresses.shape
     rows = addresses.reshape(-1, 32)
@@ -64,7 +65,7 @@ def wavefronts(
         result, distinct = counts, words
     else:
         mask = None if active is None else np.broadcast_to(active, shape).reshape(-1, 32)
-        merged = _pairs_agree(rows, mask, 1) | _pairs_agree(rows, mask, 2)
+        merged = (_pairs_agree(rows, mask, 1) | _pairs_agree(rows, mask, 2)) & (not parted)
         part = 16 if width == 8 else 8
         result = np.zeros(len(rows), np.int64)
         distinct = np.zeros(len(rows), np.int64)

@@ -12,6 +12,7 @@ from . import (
     compare,
     convert,
     decode_control,
+    decode_matrix,
     decode_memory,
     decode_param,
     floating,
@@ -323,4 +324,5 @@ _HANDLERS: dict[str, Callable[[Context, Instruction, list[str]], Decoded]] = {
     "griddepcontrol": _nothing,
     **decode_memory.HANDLERS,
     **decode_control.HANDLERS,
+    **decode_matrix.HANDLERS,
 }

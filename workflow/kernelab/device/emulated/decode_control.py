@@ -125,13 +125,14 @@ def _bar(context: Context, instruction: Instruction, parts: list[str]) -> Decode
     return Decoded(("bar",), instruction, dests, (*sources, *predicate), make, data=info, ends="barrier")
 
 
-def _collective(
+def collective(
     instruction: Instruction,
     dests: Sequence[int],
     sources: Sequence[Source],
     mask: Source,
     build: Callable[[Rows], warp.Apply],
 ) -> Decoded:
+    """A warp-wide instruction; `build` makes what the lanes of the mask do once they have all come."""
     whole = isinstance(mask, Immediate) and int(mask.value) & 0xFFFFFFFF == 0xFFFFFFFF
     holder: list[Collective] = []
 
@@ -158,7 +159,7 @@ def _bar_warp(context: Context, instruction: Instruction) -> Decoded:
         read = rows.reader([mask], "u4")
         return lambda m, lanes: m.run.races.warp_sync(m, lanes, read(m, lanes))
 
-    return _collective(instruction, (), (), mask, build)
+    return collective(instruction, (), (), mask, build)
 
 
 def _shfl(context: Context, instruction: Instruction, parts: list[str]) -> Decoded:
@@ -184,7 +185,7 @@ def _shfl(context: Context, instruction: Instruction, parts: list[str]) -> Decod
         )
 
     dests = (dest,) if predicate is None else (dest, predicate)
-    return _collective(instruction, dests, (value, lane, clamp), mask, build)
+    return collective(instruction, dests, (value, lane, clamp), mask, build)
 
 
 def _vote(context: Context, instruction: Instruction, parts: list[str]) -> Decoded:
@@ -195,7 +196,7 @@ def _vote(context: Context, instruction: Instruction, parts: list[str]) -> Decod
     text = instruction.operands[1]
     predicate = context.source(text.lstrip("! "), instruction)
     mask = context.source(instruction.operands[2], instruction)
-    return _collective(
+    return collective(
         instruction,
         (dest,),
         (predicate,),
@@ -218,7 +219,7 @@ def _match(context: Context, instruction: Instruction, parts: list[str]) -> Deco
     mask = context.source(instruction.operands[2], instruction)
     view = "u" + str(TYPES[parts[-1]].size)
     dests = (dest,) if predicate is None else (dest, predicate)
-    return _collective(
+    return collective(
         instruction,
         dests,
         (value,),
@@ -244,7 +245,7 @@ def _redux(context: Context, instruction: Instruction, parts: list[str]) -> Deco
             raise UnsupportedInstruction(instruction.opcode, instruction.line)
         return apply
 
-    return _collective(instruction, (dest,), (value,), mask, build)
+    return collective(instruction, (dest,), (value,), mask, build)
 
 
 def _elect(context: Context, instruction: Instruction, parts: list[str]) -> Decoded:
@@ -252,7 +253,7 @@ def _elect(context: Context, instruction: Instruction, parts: list[str]) -> Deco
     dest = context.register(first, instruction, FILE_32)
     predicate = context.register(second, instruction, FILE_PRED)
     mask = context.source(instruction.operands[1], instruction)
-    return _collective(
+    return collective(
         instruction,
         (dest, predicate),
         (),

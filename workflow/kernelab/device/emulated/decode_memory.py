@@ -50,7 +50,8 @@ def _base_view(context: Context, base: Source) -> str:
     return REGISTER_VIEWS[context.files[base]] if isinstance(base, int) else "u8"
 
 
-def _address(context: Context, text: str, instruction: Instruction, space: str) -> tuple[Source, int, str]:
+def address(context: Context, text: str, instruction: Instruction) -> tuple[Source, int, str]:
+    """The base, byte offset and register view of a memory operand."""
     base, offset = context.address(text, instruction)
     view = _base_view(context, base)
     if view not in ("u4", "u8"):
@@ -70,7 +71,7 @@ def load(context: Context, instruction: Instruction, parts: list[str]) -> Decode
     type_, vector, space = _type(instruction, parts), _vector_length(parts), space_of(parts)
     constant = "nc" in parts or "const" in parts or parts[0] == "ldu"
     ordering = _ordering(parts)
-    base, offset, view = _address(context, instruction.operands[1], instruction, space)
+    base, offset, view = address(context, instruction.operands[1], instruction)
     names = context.vector(instruction.operands[0])
     if len(names) != vector:
         raise UnsupportedInstruction(instruction.opcode, instruction.line, "a vector of another length")
@@ -124,7 +125,7 @@ def store(context: Context, instruction: Instruction, parts: list[str]) -> Decod
     """st to global, shared, local and generic addresses."""
     type_, vector, space = _type(instruction, parts), _vector_length(parts), space_of(parts)
     ordering = _ordering(parts)
-    base, offset, view = _address(context, instruction.operands[0], instruction, space)
+    base, offset, view = address(context, instruction.operands[0], instruction)
     values = tuple(context.source(name, instruction) for name in context.vector(instruction.operands[1]))
     if len(values) != vector:
         raise UnsupportedInstruction(instruction.opcode, instruction.line, "a vector of another length")
@@ -169,7 +170,7 @@ def _atomic(context: Context, instruction: Instruction, parts: list[str]) -> Dec
         raise UnsupportedInstruction(instruction.opcode, instruction.line)
     operands = list(instruction.operands)
     dest = operands.pop(0) if parts[0] == "atom" else None
-    base, offset, view = _address(context, operands[0], instruction, space)
+    base, offset, view = address(context, operands[0], instruction)
     type_ = operation.type
     values = tuple(context.source(v, instruction) for v in operands[1:])
     dests = () if dest is None else (context.register(dest, instruction, type_.file),)
@@ -231,8 +232,8 @@ def _cp(context: Context, instruction: Instruction, parts: list[str]) -> Decoded
 
 def _cp_async(context: Context, instruction: Instruction) -> Decoded:
     operands = instruction.operands
-    target, target_offset, target_view = _address(context, operands[0], instruction, "shared")
-    source, source_offset, source_view = _address(context, operands[1], instruction, "global")
+    target, target_offset, target_view = address(context, operands[0], instruction)
+    source, source_offset, source_view = address(context, operands[1], instruction)
     size = int(operands[2], 0)
     if size not in (4, 8, 16):
         raise UnsupportedInstruction(instruction.opcode, instruction.line, f"a copy of {size} bytes")

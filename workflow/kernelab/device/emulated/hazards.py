@@ -23,7 +23,7 @@ HAZARDS = frozenset(
         "deadlock",  # every remaining thread waits for threads that cannot come
         "invalid_barrier",  # a count or number that the hardware refuses
         "invalid_shuffle",  # a source lane that is absent or outside the mask
-        "invalid_mask",  # a lane executes a warp instruction whose mask leaves it out
+        "invalid_mask",  # a lane whose instruction's mask leaves it out, or a whole-warp instruction without all its lanes
         "cp_async_not_waited",  # shared memory touched while a cp.async into it is under way
         "invalid_mbarrier",  # an mbarrier used before initialisation or over-subscribed
         "trap",  # the kernel executed trap or a failed assert

@@ -46,7 +46,7 @@ def _parts(access: WarpAccess) -> list[range]:
         return [range(32)]
     size = 16 if access.width == 8 else 8
     on = access.addresses
-    merged = any(
+    merged = not access.opcode.startswith("ldmatrix") and any(
         all(on[i] is None or on[i ^ d] is None or on[i] == on[i ^ d] for i in range(32)) for d in (1, 2)
     )
     size *= 2 if merged else 1
