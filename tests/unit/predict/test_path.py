@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from conftest import Listing
+from predicted_builds import Listing
 
 from kernelab.predict.path import find_steady_path, straight_path
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import struct
 
 import pytest
-from conftest import Catalogue, Listing
+from predicted_builds import Catalogue, Listing
 
 from kernelab.build.cubin import Cubin
 from kernelab.build.sass import disassemble, parse_sass
 from kernelab.predict.code import NONE, Read, decode
-from kernelab.predict.microcode import translate
+from kernelab.predict.microcode import bits, translate
 
 KEY = "08_warptiling/default"
 
@@ -80,3 +80,18 @@ def test_a_listing_of_other_code_is_refused(listing: Listing) -> None:
 
     with pytest.raises(ValueError, match="0x10"):
         decode(Code(), "k", listing("NOP\nNOP"))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("opcode", "bits_a_thread"),
+    [
+        ("LDS", 32),
+        ("LDS.128", 128),
+        ("LDG.E.64", 64),
+        ("LDSM.16.M88", 32),
+        ("LDSM.16.MT88.2", 64),
+        ("LDSM.16.M88.4", 128),
+    ],
+)
+def test_how_much_an_instruction_moves(opcode: str, bits_a_thread: int) -> None:
+    assert bits(opcode) == bits_a_thread

@@ -6,7 +6,7 @@ import csv
 from pathlib import Path
 
 import pytest
-from conftest import REPOSITORY, Catalogue
+from predicted_builds import REPOSITORY, Catalogue
 
 from kernelab.predict.emulation import MOST_BYTES, sample, smaller_problem
 

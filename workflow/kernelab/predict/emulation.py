@@ -127,6 +127,8 @@ def _traffic(counters: Counters, worst: list[WarpAccess]) -> dict[tuple[str, int
             continue
         if site.ptx_line in copies:
             opcode = "LDGSTS"
+        elif site.opcode.startswith("ldmatrix"):
+            opcode = "LDSM"
         total = sums[opcode, 8 * site.bytes // site.lanes]
         if site.space == "shared":
             total[1] += site.wavefronts

@@ -104,7 +104,10 @@ def translate(steps: Iterable[Step], costs: Mapping[tuple[str, int], tuple[float
 
 def bits(opcode: str) -> int:
     """Bits a thread that a memory instruction moves."""
-    for modifier in opcode.split(".")[1:]:
+    modifiers = opcode.split(".")[1:]
+    if opcode.startswith("LDSM."):  # of so many 8 x 8 matrices, a register a thread each
+        return 32 * int(modifiers[-1]) if modifiers[-1] in ("2", "4") else 32
+    for modifier in modifiers:
         if modifier in ("64", "128", "256"):
             return int(modifier)
     return 32
