@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import hashlib
+import json
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ from kernelab.errors import UserError
 from kernelab.plan.arms import Arm, Build, Plan
 from kernelab.plan.catalogue import Kernel
 from kernelab.plan.model import suggestion
-from kernelab.records.layout import SMALL
+from kernelab.records.layout import RESULTS, SMALL
 from kernelab.records.record import settings_digest
 
 # Raised by hand when a step's method changes so that its old records no longer mean the same.
@@ -49,13 +50,17 @@ class Digests:
         return tuple(path.relative_to(self._root) for path in source_closure(source))
 
     def toolchain(self, name: str) -> str:
-        """The fingerprint of a toolchain on this machine, or `absent`."""
+        """The fingerprint of a toolchain on this machine, or `absent`.
+
+        Of a card that is elsewhere, the one beside its records: they were made with it.
+        """
         if name not in self._fingerprints:
-            try:
-                self._fingerprints[name] = find_toolchain(name).fingerprint
-            except UserError:
-                self._fingerprints[name] = ABSENT
+            self._fingerprints[name] = self._recorded(name) or _installed(name)
         return self._fingerprints[name]
+
+    def is_foreign(self, name: str) -> bool:
+        """Whether the records here are of another toolchain than this machine's, since their card is elsewhere."""
+        return self.toolchain(name) != _installed(name)
 
     @cached_property
     def toolchains(self) -> dict[str, str]:
@@ -63,6 +68,16 @@ class Digests:
         return {
             name: self.toolchain(name) for name in sorted({b.toolchain for b in self._plan.builds.values()})
         }
+
+    def _recorded(self, name: str) -> str:
+        """The fingerprint that results/toolchain.json holds, where the card is elsewhere; empty where there is none."""
+        if not self._plan.device.recorded:
+            return ""
+        try:
+            described = json.loads((self._root / RESULTS / "toolchain.json").read_text(encoding="utf-8"))
+            return str(described[name].get("fingerprint", ""))
+        except (OSError, ValueError, KeyError, AttributeError):
+            return ""
 
     def build(self, key: str) -> str:
         """The digest of a build of the plan."""
@@ -273,6 +288,14 @@ class Digests:
         return self._root / self._plan.operations[operation].folder
 
 
+def _installed(toolchain: str) -> str:
+    """The fingerprint of a toolchain of this machine, or `absent`."""
+    try:
+        return find_toolchain(toolchain).fingerprint
+    except UserError:
+        return ABSENT
+
+
 def python_digest(path: Path) -> str:
     """The digest of a Python file by its syntax tree, so that comments and layout do not count.
 
@@ -285,4 +308,14 @@ def python_digest(path: Path) -> str:
         raise UserError(f"{path.as_posix()}: no such file; the catalogue needs it") from None
     except (SyntaxError, ValueError) as error:
         raise UserError(f"{path.as_posix()}: not valid Python: {error}") from None
-    return hashlib.sha256(ast.dump(tree).encode()).hexdigest()
+    return hashlib.sha256(repr(_plain(tree)).encode()).hexdigest()
+
+
+def _plain(node: Any) -> Any:
+    """A syntax tree without what is absent: other versions of Python have other fields for that, and ast.dump shows them."""
+    if isinstance(node, list):
+        return [_plain(part) for part in node]
+    if not isinstance(node, ast.AST):
+        return node
+    fields = ((name, _plain(value)) for name, value in ast.iter_fields(node))
+    return (type(node).__name__, [(name, value) for name, value in fields if value not in (None, [])])

@@ -7,8 +7,14 @@ from pathlib import Path
 
 import pytest
 
+from kernelab.build.step import build_planned
 from kernelab.device.identify import identify, recorded_device
+from kernelab.digests import Digests
 from kernelab.errors import UserError
+from kernelab.plan.load import load_plan
+from kernelab.records.layout import Layout
+
+ROOT = Path(__file__).parents[3]
 
 CARD = {"name": "NVIDIA H200", "arch": "sm_90", "uuid": "GPU-1234"}
 
@@ -43,3 +49,22 @@ def test_a_name_cannot_leave_the_folder(tmp_path: Path, monkeypatch: pytest.Monk
     record(tmp_path / "elsewhere", json.dumps({"card": CARD}))
     with pytest.raises(UserError, match="is not here"):
         identify("../../elsewhere")
+
+
+def test_its_records_keep_the_toolchain_that_they_were_made_with(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("config.yaml", "kernels"):
+        (tmp_path / name).symlink_to(ROOT / name)
+    monkeypatch.chdir(tmp_path)
+    record(tmp_path / "results" / "nvidia-h200-1234", json.dumps({"card": CARD}))
+    here = Digests(load_plan(Path(), identify, {"device": "nvidia-h200-1234"}), Path()).toolchain("nvrtc")
+    Path("results", "toolchain.json").write_text('{"nvrtc": {"fingerprint": "another"}}')
+    plan = load_plan(Path(), identify, {"device": "nvidia-h200-1234"})
+    digests = Digests(plan, Path())
+    assert digests.toolchain("nvrtc") == "another"
+    with pytest.raises(UserError, match="13_final/default: the records of nvidia-h200-1234 are of another"):
+        build_planned(plan, "13_final/default", Layout(Path("results"), plan.device.id), digests)
+    emulated = Digests(load_plan(Path(), identify, {"device": "emulated"}), Path())
+    assert emulated.toolchain("nvrtc") == here != "another"
+    assert "recorded" not in plan.device.model_dump()

@@ -43,6 +43,11 @@ def build_planned(
     if key not in plan.builds:
         raise UserError(f"{key}: no build of the plan; see the column build of results/plan.csv")
     planned, folder = plan.builds[key], layout.build(key)
+    if digests.is_foreign(planned.toolchain):
+        raise UserError(
+            f"{key}: the records of {plan.device.id} are of another compiler or disassembler than this machine's "
+            "(results/toolchain.json); build it there, or set device in config.yaml"
+        )
     if digests.toolchain(planned.toolchain) == ABSENT:
         for name in FILES:
             write_bytes(folder / name, b"")

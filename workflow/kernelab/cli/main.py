@@ -166,7 +166,9 @@ def _parser() -> argparse.ArgumentParser:
         )
     )
     predict_command.add_arguments(
-        command("predict", predict_command.run, "order configurations without a GPU: a model, not a measurement")
+        command(
+            "predict", predict_command.run, "order configurations without a GPU: a model, not a measurement"
+        )
     )
 
     tables_command.add_arguments(plan)

@@ -113,7 +113,14 @@ def recorded_device(folder: Path) -> Device | None:
     for path in sorted(folder.glob("timing/*.json")) if SAFE_ID.match(folder.name) else ():
         try:
             card = json.loads(path.read_text(encoding="utf-8"))["card"]
-            return Device(id=folder.name, kind="gpu", name=card["name"], arch=card["arch"], uuid=card["uuid"])
+            return Device(
+                id=folder.name,
+                kind="gpu",
+                name=card["name"],
+                arch=card["arch"],
+                uuid=card["uuid"],
+                recorded=True,
+            )
         except (OSError, ValueError, KeyError, TypeError):
             continue
     return None

@@ -146,13 +146,14 @@ class Configuration(Strict):
 
 
 class Device(Strict):
-    """Where arms run: a GPU by its UUID, or `emulated`."""
+    """Where arms run: a GPU by its UUID, or `emulated`. `recorded`: the GPU is elsewhere, and only its records are here."""
 
     id: str
     kind: Literal["gpu", "emulated"]
     name: str
     arch: str
     uuid: str = ""
+    recorded: bool = Field(default=False, exclude=True)
 
 
 class OperationPlan(Strict):

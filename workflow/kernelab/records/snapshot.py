@@ -58,7 +58,9 @@ def _files(layout: Layout) -> Iterator[Path]:
     for pattern in KEPT:
         yield from layout.results.glob(pattern)
         for folder in ("build", layout.device.name, "emulated"):
-            yield from (layout.results / folder).rglob(pattern)
+            for path in (layout.results / folder).rglob(pattern):
+                if not any(part.startswith(".") for part in path.relative_to(layout.results).parts):
+                    yield path  # a hidden folder is the journal of a run that did not end
 
 
 def _provenance(plan: Plan) -> str:
@@ -72,7 +74,8 @@ def _provenance(plan: Plan) -> str:
         "\n".join(
             (
                 f"made {datetime.now(UTC):%Y-%m-%d %H:%M} UTC by kernelab {__version__} with `snakemake results/table.csv`",
-                f"device {plan.device.name} {plan.device.arch} {plan.device.uuid}",
+                f"device {plan.device.name} {plan.device.arch} {plan.device.uuid}"
+                + ("; the tables were made on another machine" if plan.device.recorded else ""),
                 f"host {platform.system()} {platform.release()} {platform.machine()}, Python {sys.version.split()[0]}",
                 f"packages {', '.join(versions)}",
                 f"plan {settings_digest(plan.model_dump(mode='json'))}",
