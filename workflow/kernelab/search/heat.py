@@ -15,7 +15,7 @@ from kernelab.search.job import AGAIN, BASE, Checked, Contender, Heat, Raced
 from kernelab.timing import sizing
 from kernelab.timing.faults import ArmFault
 from kernelab.timing.groups import Member
-from kernelab.timing.measure import LOAD_LIMIT_S, CardState, Reading
+from kernelab.timing.measure import LOAD_LIMIT_S, CardState, Reading, sample_of
 from kernelab.timing.progress import Progress
 from kernelab.timing.samples import Sample
 from kernelab.timing.schedule import Visit, round_visits
@@ -220,25 +220,17 @@ class Heats:
     def _row(
         self, heat: Heat, number: int, visit: Visit, member: Member, reading: Reading, state: CardState
     ) -> Sample:
-        clock = reading.sm_clock_mhz
-        return Sample(
+        return sample_of(
+            visit,
+            member,
+            reading,
+            state,
             session=heat.session,
             process=0,
             group=heat.number,
-            round=number,
-            half=visit.half,
-            position=visit.position,
+            number=number,
             problem=self._problem,
-            arm=member.name,
-            role=member.role,
             launches=self._launches[member.name],
-            time_ms=reading.time_ms,
-            sm_clock_mhz=clock,
-            cycles=None if clock is None else reading.time_ms * clock * 1e3,
-            power_w=state.power_w,
-            temperature_c=state.temperature_c,
-            throttle=state.throttle,
-            queued=int(reading.queued),
         )
 
     def _warm_up(self) -> float:

@@ -18,7 +18,15 @@ from kernelab.timing.groups import Member
 from kernelab.timing.job import Sizes
 from kernelab.timing.progress import Progress
 from kernelab.timing.samples import Sample
-from kernelab.timing.schedule import round_cost_s, round_visits, rounds_within, seed_of, shuffled, strides
+from kernelab.timing.schedule import (
+    Visit,
+    round_cost_s,
+    round_visits,
+    rounds_within,
+    seed_of,
+    shuffled,
+    strides,
+)
 from kernelab.timing.steadiness import Pass, is_steady
 
 LOAD_LIMIT_S = 600.0
@@ -44,6 +52,42 @@ class CardState:
     power_w: float | None
     temperature_c: float | None
     throttle: str
+
+
+def sample_of(
+    visit: Visit,
+    member: Member,
+    reading: Reading,
+    state: CardState,
+    *,
+    session: str,
+    process: int,
+    group: int,
+    number: int,
+    problem: str,
+    launches: int,
+) -> Sample:
+    """One visit of a round as a sample. number: of the round; state: the card's after that round."""
+    clock = reading.sm_clock_mhz
+    return Sample(
+        session=session,
+        process=process,
+        group=group,
+        round=number,
+        half=visit.half,
+        position=visit.position,
+        problem=problem,
+        arm=member.name,
+        role=member.role,
+        launches=launches,
+        time_ms=reading.time_ms,
+        sm_clock_mhz=clock,
+        cycles=None if clock is None else reading.time_ms * clock * 1e3,
+        power_w=state.power_w,
+        temperature_c=state.temperature_c,
+        throttle=state.throttle,
+        queued=int(reading.queued),
+    )
 
 
 class Bench(Protocol):
@@ -189,25 +233,17 @@ class Measurement:
             state = self._bench.state()
             for visit, reading in readings:
                 member = self._members[visit.member]
-                clock = reading.sm_clock_mhz
-                yield Sample(
+                yield sample_of(
+                    visit,
+                    member,
+                    reading,
+                    state,
                     session=self._run.session,
                     process=self._run.process,
                     group=index,
-                    round=number,
-                    half=visit.half,
-                    position=visit.position,
+                    number=number,
                     problem=self._bench.problem(member),
-                    arm=member.name,
-                    role=member.role,
                     launches=sizes.launches[visit.member],
-                    time_ms=reading.time_ms,
-                    sm_clock_mhz=clock,
-                    cycles=None if clock is None else reading.time_ms * clock * 1e3,
-                    power_w=state.power_w,
-                    temperature_c=state.temperature_c,
-                    throttle=state.throttle,
-                    queued=int(reading.queued),
                 )
 
     def _sample(self, name: str, launches: int) -> Reading:
