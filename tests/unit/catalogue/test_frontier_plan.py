@@ -25,7 +25,7 @@ def plan() -> Plan:
 
 
 def test_only_its_own_experiments_are_planned(plan: Plan) -> None:
-    assert list(plan.experiments) == ["frontier", "frontier_sizes", "fp32_ceiling"]
+    assert list(plan.experiments) == ["frontier", "frontier_sizes", "kept", "fp32_ceiling"]
     assert not plan.claims
 
 
