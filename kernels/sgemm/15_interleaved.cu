@@ -3,7 +3,7 @@
 // New against rung 14 is which outputs a thread has. A thread of rung 14 owns 16 rows in a row, so the lanes above
 // and below it read As 16 words away. Here it owns four squares of 4 rows by two of 4 columns, spread over the warp
 // tile, and what a load takes for 8 lanes is a few neighbouring quads (common/interleaved_tile.cuh). Each of the 6
-// loads of a k-step is then as cheap as a load of 16 bytes can be.
+// loads of a k-step is then as cheap as a load of 16 bytes can be. Alone this did not pay on an H200 (docs/frontier.md).
 
 #ifndef BM
 #define BM 128 // rows of C per block

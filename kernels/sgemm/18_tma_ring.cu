@@ -4,7 +4,7 @@
 // and puts zeros where the matrix ends. Copies and warps meet at barriers in shared memory, two a stage
 // (common/tma_ring.cuh), so a fast warp may be a stage ahead of a slow one. The producer is always warp 0: before its
 // own work on a stage it waits for the stage AHEAD of it to be free and fills it. That makes warp 0 the slowest, and
-// the others wait for it.
+// the others wait for it: on an H200 this rung is slower than rung 17 (docs/frontier.md).
 
 #ifndef BK
 #define BK 8 // depth of a k-tile

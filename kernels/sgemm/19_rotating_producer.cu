@@ -1,8 +1,8 @@
 // Rung 19, rotating producer: every warp fills a stage in its turn.
 //
 // New against rung 18 is who asks for the copies: not always warp 0 but, for k-tile t, warp t % WARPS. The work is
-// the same; spread evenly, it no longer makes one warp late for all. The branch is on a value that ptxas knows to be
-// one for the whole warp, so passing it by costs next to nothing.
+// the same, spread evenly; alone that gained nothing on an H200 (docs/frontier.md). The branch is on a value that
+// ptxas knows to be one for the whole warp, so passing it by costs next to nothing.
 
 #ifndef BK
 #define BK 8 // depth of a k-tile

@@ -7,7 +7,7 @@
 //
 // With MOVE_QUADS they are 24 ldmatrix and 24 stores of 16 bytes: ldmatrix takes 16 bytes of eight rows and gives each lane
 // four of one row; four such, of rows that follow each other, are four rows of one k in a lane. For rows in different banks
-// TMA brings rows 0, 4, 8, ... first, then 1, 5, 9, ...; this takes M % 4 == 0.
+// TMA brings rows 0, 4, 8, ... first, then 1, 5, 9, ...; this takes M % 4 == 0. At BK 8 they still meet in pairs.
 //
 // TMA cannot copy rows of A that do not start at multiples of 16 bytes (K % 4). Such an A is transposed beforehand, and
 // copied to the stage as it is wanted.

@@ -2,21 +2,13 @@
 
 from __future__ import annotations
 
-import csv
 import re
 from collections import Counter
-from pathlib import Path
 
 import pytest
+from snapshot_figures import FRONTIER, ROOT, one_line, rows_of, unchecked, with_interval
 
-ROOT = Path(__file__).parents[3]
 TEXT = (ROOT / "README.md").read_text()
-SNAPSHOT = ROOT / "results" / "snapshots" / "nvidia-h200"
-
-
-def rows_of(name: str) -> list[dict[str, str]]:
-    with (SNAPSHOT / name).open(newline="", encoding="utf-8") as stream:
-        return list(csv.DictReader(stream))
 
 
 def test_the_ladder_is_the_snapshots() -> None:
@@ -32,8 +24,7 @@ def shown_as(row: dict[str, str]) -> str:
     """A comparison as a line of the README."""
     kernels = [row[arm].partition("/")[0] for arm in ("base_arm", "arm")]
     levels = kernels if row["variable"] == "kernel" else [row["base_level"], row["level"]]
-    ratio = f"{float(row['ratio']):.4f} ({float(row['ratio_low']):.4f} to {float(row['ratio_high']):.4f})"
-    return f"| {row['variable']}: {levels[0]} to {levels[1]} | `{kernels[0]}` | {row['verdict']} | {ratio} |"
+    return f"| {row['variable']}: {levels[0]} to {levels[1]} | `{kernels[0]}` | {row['verdict']} | {with_interval(row)} |"
 
 
 def test_the_verdicts_are_the_snapshots() -> None:
@@ -44,7 +35,7 @@ def test_the_verdicts_are_the_snapshots() -> None:
 
 
 def test_the_prose_is_the_snapshots() -> None:
-    text = " ".join(TEXT.split())
+    text = one_line(TEXT)
     comparisons, claims = rows_of("comparisons.csv"), rows_of("claims.csv")
     status = Counter(row["status"] for row in claims)
     ladder = {row["kernel"]: row for row in rows_of("table.csv") if row["experiment"] == "ladder"}
@@ -63,6 +54,29 @@ def test_the_prose_is_the_snapshots() -> None:
         assert said in text
 
 
+def test_what_lies_past_cublas_is_the_snapshots() -> None:
+    section = TEXT.partition("\n## Past cuBLAS\n")[2].partition("\n## ")[0]
+    sizes = {
+        row["base_arm"].partition("@")[2]: row
+        for row in rows_of("comparisons.csv", FRONTIER)
+        if row["experiment"] == "frontier_sizes"
+    }
+    best = next(row for row in rows_of("searches.csv", FRONTIER) if row["search"] == "spare_warps")
+    speeds = [100.0 / float(row["ratio"]) for row in sizes.values()]
+    large = sizes["square_4096"]
+    assert {row["verdict"] for row in sizes.values()} == {"faster"}
+    assert (best["rank"], best["verdict"], len(sizes)) == ("1", "equivalent", 7)
+    facts = [
+        f"takes {with_interval(large)} of cuBLAS's time at 4096 cubed",
+        f"which is {100.0 / float(large['ratio']):.1f}% of its speed",
+        f"{min(speeds):.1f} to {max(speeds):.1f}%",
+        f"over {best['raced']} of its settings",
+        f"{with_interval(best)} of its time, inside the margin of 1%",
+    ]
+    assert [fact for fact in facts if fact not in one_line(section)] == []
+    assert unchecked(section, (), facts) == []
+
+
 @pytest.mark.parametrize("link", sorted(set(re.findall(r"\]\(([^)#]+)\)", TEXT))))
 def test_links_lead_somewhere(link: str) -> None:
     assert (ROOT / link).exists()
@@ -78,6 +92,6 @@ def test_the_benchmark_figures_are_the_snapshots() -> None:
     worst = max(abs(float(row["ratio"]) - 1.0) for row in agreement) * 100.0
     assert f"agree with nvbench to {worst:.2f}%" in TEXT
     pairs = rows_of("benchmarks/aa_on_hardware.csv")
-    assert f"of {len(pairs)} comparisons of a kernel with itself none is called" in " ".join(TEXT.split())
+    assert f"of {len(pairs)} comparisons of a kernel with itself none is called" in one_line(TEXT)
     assert {row["verdict"] for row in pairs} == {"equivalent"}
     assert {row["covered"] for row in rows_of("benchmarks/planted_slowdown.csv")} == {"True"}

@@ -2,35 +2,21 @@
 
 from __future__ import annotations
 
-import csv
 import json
-import re
 from collections import Counter
-from pathlib import Path
 
 import pytest
+from snapshot_figures import ROOT, SNAPSHOT, one_line, rows_of, unchecked, with_interval
 
-ROOT = Path(__file__).parents[3]
-SNAPSHOT = ROOT / "results" / "snapshots" / "nvidia-h200"
 PAGE = (ROOT / "docs" / "results-h200.md").read_text(encoding="utf-8")
-TEXT = " ".join(PAGE.split())
+TEXT = one_line(PAGE)
 SM_REGISTERS = 65536
 SIZE = "@square_4096"
-
-
-def rows_of(name: str) -> list[dict[str, str]]:
-    with (SNAPSHOT / name).open(newline="", encoding="utf-8") as stream:
-        return list(csv.DictReader(stream))
 
 
 CLAIMS = {row["claim"]: row for row in rows_of("claims.csv")}
 COMPARISONS = rows_of("comparisons.csv")
 ARMS = {(row["experiment"], row["arm"].removesuffix(SIZE)): row for row in rows_of("table.csv")}
-
-
-def with_interval(row: dict[str, str], *columns: str) -> str:
-    value, low, high = (float(row[column]) for column in columns)
-    return f"{value:.4f} ({low:.4f} to {high:.4f})"
 
 
 def claim_row(row: dict[str, str]) -> str:
@@ -60,7 +46,7 @@ def ratio(experiment: str, arm: str, base: str = "") -> str:
         and row["arm"].removesuffix(SIZE) == arm
         and base in ("", row["base_arm"].removesuffix(SIZE))
     )
-    return with_interval(row, "ratio", "ratio_low", "ratio_high")
+    return with_interval(row)
 
 
 def between(rungs: tuple[str, str], column: str, style: str = "{:.3g}", scale: float = 1.0) -> str:
@@ -174,11 +160,7 @@ def test_the_text_says_what_was_measured(fact: str) -> None:
 
 def test_no_figure_goes_unchecked() -> None:
     """Rows and facts taken away, no measured figure is left."""
-    rest = "\n".join(line for line in PAGE.splitlines() if line not in set(map(claim_row, CLAIMS.values())))
-    rest = " ".join(rest.split())
-    for fact in sorted(facts(), key=len, reverse=True):
-        rest = rest.replace(fact, "")
-    assert re.findall(r"\d+\.\d+|\d+ ?%|\d+ (?:ms|MB|GB|registers|million|warps)", rest) == []
+    assert unchecked(PAGE, set(map(claim_row, CLAIMS.values())), facts()) == []
 
 
 def test_one_machine_code_from_two_sources() -> None:

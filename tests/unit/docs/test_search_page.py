@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import re
-from pathlib import Path
 
 import pytest
 import yaml
+from snapshot_figures import FRONTIER, ROOT, rows_of, unchecked, with_interval
 
 from kernelab.device.identify import EMULATED
 from kernelab.plan.config import Search
@@ -16,7 +17,6 @@ from kernelab.records.search import COLUMNS as SEARCH_COLUMNS
 from kernelab.records.search import STATUSES
 from kernelab.search.tabulate import COLUMNS as SEARCHES_COLUMNS
 
-ROOT = Path(__file__).parents[3]
 PAGE = (ROOT / "docs/search.md").read_text()
 README = (ROOT / "README.md").read_text()
 
@@ -39,6 +39,37 @@ def test_every_default_is_the_models() -> None:
         for name, field in Search.model_fields.items()
         if name in ("sampler", "configurations", "budget_s", "confirm", "seed")
     }
+
+
+def test_the_real_searches_are_the_snapshots() -> None:
+    section = PAGE.partition("\n## Two searches on an H200\n")[2].partition("\n## ")[0]
+    records = [
+        json.loads(next(FRONTIER.glob(f"*/search/{name}.json")).read_text(encoding="utf-8"))
+        for name in ("seed_a_space", "spare_warps")
+    ]
+    wall = [record["seconds"] for record in records]
+    counts = [record["counts"] for record in records]
+    lines = [
+        "| base | " + " | ".join(f"`{record['base'].partition('/')[0]}`" for record in records) + " |",
+        "| configurations built and raced; excluded | "
+        + " | ".join(f"{count['raced']}; {count['excluded']}" for count in counts)
+        + " |",
+        "| seconds in all, 16 cores | " + " | ".join(f"{took['total']:.1f}" for took in wall) + " |",
+        "| build, check, race (they overlap) | "
+        + " | ".join(f"{took['build']:.1f}, {took['check']:.1f}, {took['race']:.1f}" for took in wall)
+        + " |",
+    ]
+    winners = rows_of("searches.csv", FRONTIER)
+    lines += [
+        f"| `{row['search']}` | {row['rank']} | {with_interval(row)} | {row['verdict']} "
+        f"| {float(row['search_ratio']):.4f} | `{row['configuration']}` |"
+        for row in winners[:5]
+    ]
+    assert [line for line in lines if line not in section.splitlines()] == []
+    best = winners[0]
+    facts = [f"worth {100.0 - 100.0 * float(best['ratio']):.0f}%", "the margin of 1%"]
+    assert unchecked(section, lines, facts) == []
+    assert all(count["built"] == count["raced"] for count in counts)
 
 
 @pytest.mark.parametrize("text", [PAGE, README], ids=["docs", "README"])
