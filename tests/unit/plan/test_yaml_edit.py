@@ -95,7 +95,7 @@ def test_a_composite_for_every_kernel_of_the_catalogue(kernel: str) -> None:
     composite = {"about": "found", "levels": {"default": {"BM": "128"}, "best": {"BM": "64"}}}
     where = ("kernels", kernel, "composites") if has_composites else ("kernels", kernel)
     key, value = (
-        ("configuration", composite) if has_composites else ("composites", {"configuration": composite})
+        ("kept_by_the_test", composite) if has_composites else ("composites", {"kept_by_the_test": composite})
     )
     edited = inserted(text, "f", where, key, value)
     # The text is all there, before and behind the new lines.
