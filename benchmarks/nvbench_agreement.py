@@ -30,7 +30,7 @@ from kernelab.plan.arms import Arm, Plan
 from kernelab.plan.load import load_plan
 from kernelab.timing.bench import GpuBench
 from kernelab.timing.groups import Member
-from kernelab.timing.job import BuiltArm, Job
+from kernelab.timing.job import BuiltArm
 
 KERNELS = ("00_cublas", "08_warptiling", "11_staged", "13_final")
 WARM_UP = 100
@@ -146,22 +146,10 @@ def compare(plan: Plan, root: Path, arms: Sequence[Arm], samples: int) -> list[A
     """Build, load and time arms by both clocks."""
     with TemporaryDirectory(prefix="kernelab-") as name, card_lock(plan.device.uuid):
         scratch = Path(name)
-        job = Job(
-            root=str(root.resolve()),
-            plan=plan,
-            session="nvbench",
-            process=0,
-            seed=0,
-            groups=[],
-            builds={arm.build: _built(plan, root, arm, scratch) for arm in arms if arm.build},
-            budget_s=1.0,
-            sizes=None,
-            references=name,
-            result="",
-        )
+        builds = {arm.build: _built(plan, root, arm, scratch) for arm in arms if arm.build}
         session = Session(plan.device.uuid)
         with Monitor(plan.device.uuid) as monitor:
-            bench = GpuBench(job, session, monitor)
+            bench = GpuBench(plan, builds, session, monitor, root=root.resolve(), references=scratch)
             for arm in arms:
                 bench.load(Member(arm.name, arm.name, "arm"))
                 bench.launch_once(Member(arm.name, arm.name, "arm"))

@@ -19,7 +19,7 @@ from kernelab.statistics.estimate import process_medians
 from kernelab.timing.bench import GpuBench
 from kernelab.timing.experiment import TimeStep, time_experiment
 from kernelab.timing.groups import Member
-from kernelab.timing.job import BuiltArm, Job
+from kernelab.timing.job import BuiltArm
 from kernelab.timing.peak import fp32_lanes, impossible
 from kernelab.timing.rounds import pair_rounds
 from kernelab.timing.samples import read_samples
@@ -168,20 +168,14 @@ def session() -> Iterator[Session]:
 @pytest.fixture(scope="module")
 def bench(place: Place, session: Session) -> GpuBench:
     plan = place.step("length").plan
-    job = Job(
-        root=str(place.root),
-        plan=plan,
-        session="s1",
-        process=0,
-        seed=1,
-        groups=[],
-        builds=place.builds,
-        budget_s=1.0,
-        sizes=None,
-        references=str(place.root / "references"),
-        result="",
+    made = GpuBench(
+        plan,
+        place.builds,
+        session,
+        Monitor(session.uuid),
+        root=place.root,
+        references=place.root / "references",
     )
-    made = GpuBench(job, session, Monitor(session.uuid))
     for arm in plan.experiments["length"].arms:
         made.load(Member(arm, arm, "arm"))
         made.launch_once(Member(arm, arm, "arm"))

@@ -18,7 +18,7 @@ from kernelab.timing import bench as bench_module
 from kernelab.timing.bench import INPUT_SEED, OTHER_SEED, GpuBench
 from kernelab.timing.faults import ArmFault
 from kernelab.timing.groups import Member
-from kernelab.timing.job import BuiltArm, Job
+from kernelab.timing.job import BuiltArm
 
 from .conftest import CATALOGUE, CONFIG, Project
 
@@ -138,20 +138,15 @@ def make(
     def bench(cubin: str = "k.cubin", throttle: tuple[str, ...] | None = ()) -> GpuBench:
         (project.root / "kernels/scale/operation.py").write_text(OPERATION)
         plan = project.plan()
-        job = Job(
-            root=str(project.root),
-            plan=plan,
-            session="s1",
-            process=0,
-            seed=1,
-            groups=[],
-            builds={key: BuiltArm(cubin=str(tmp_path / cubin), sass_sha256=key) for key in plan.builds},
-            budget_s=1.0,
-            sizes=None,
-            references=str(tmp_path / "references"),
-            result="",
+        builds = {key: BuiltArm(cubin=str(tmp_path / cubin), sass_sha256=key) for key in plan.builds}
+        return GpuBench(
+            plan,
+            builds,
+            session,  # type: ignore[arg-type]
+            Nvml(throttle),  # type: ignore[arg-type]
+            root=project.root,
+            references=tmp_path / "references",
         )
-        return GpuBench(job, session, Nvml(throttle))  # type: ignore[arg-type]
 
     return bench
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kernelab.device.cuda_faults import translated
@@ -12,7 +13,7 @@ from kernelab.search.job import AGAIN, BASE, Contender, SearchJob
 from kernelab.timing.bench import GpuBench, blaming_the_arm
 from kernelab.timing.faults import ArmFault
 from kernelab.timing.groups import Member
-from kernelab.timing.job import BuiltArm, Job
+from kernelab.timing.job import BuiltArm
 from kernelab.timing.measure import Reading
 
 if TYPE_CHECKING:
@@ -39,20 +40,7 @@ class SearchBench(GpuBench):
     """
 
     def __init__(self, job: SearchJob, session: Session, monitor: Monitor) -> None:
-        timing = Job(
-            root=job.root,
-            plan=job.plan,
-            session="search",
-            process=0,
-            seed=0,
-            groups=[],
-            builds={},
-            budget_s=1.0,
-            sizes=None,
-            references=job.references,
-            result="",
-        )
-        super().__init__(timing, session, monitor)
+        super().__init__(job.plan, {}, session, monitor, root=Path(job.root), references=Path(job.references))
         place = self._place(job.base)
         self._arrays = place.arrays
         reference = self._reference(job.base, dict(place.arrays.given), "timed")

@@ -87,13 +87,6 @@ class Raced(Message):
     seconds: float
 
 
-class Ready(Message):
-    """The card, the inputs and the reference are there, after so many seconds."""
-
-    kind: Literal["ready"] = "ready"
-    seconds: float
-
-
 class Ruined(Message):
     """The worker's last line when the base is wrong after a member was: something that the card holds was written over."""
 
@@ -102,5 +95,5 @@ class Ruined(Message):
     note: str
 
 
-Reply = Annotated[Checked | Raced | Ready | Ruined, Field(discriminator="kind")]
-REPLY: TypeAdapter[Checked | Raced | Ready | Ruined] = TypeAdapter(Reply)
+Reply = Annotated[Checked | Raced | Ruined, Field(discriminator="kind")]
+REPLY: TypeAdapter[Checked | Raced | Ruined] = TypeAdapter(Reply)

@@ -85,7 +85,7 @@ class _Tpe:
                 "install the extra search of kernelab, or use sampler: random"
             ) from None
         logging.getLogger("optuna").setLevel(logging.ERROR)
-        self._optuna, self._space = optuna, space
+        self._space = space
         self.total = min(planned.configurations, space.size)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # multivariate is said to be experimental

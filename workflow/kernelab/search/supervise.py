@@ -15,12 +15,12 @@ from pydantic import ValidationError
 
 from kernelab.errors import UserError
 from kernelab.search.heat import Ruin
-from kernelab.search.job import REPLY, Checked, Heat, Raced, Ready, Ruined, SearchJob
+from kernelab.search.job import REPLY, Checked, Heat, Raced, Ruined, SearchJob
 from kernelab.timing import supervise
 from kernelab.timing.faults import ArmFault
 from kernelab.timing.job import BROKEN_EXIT, FAULT_EXIT, Announcement, Fault
 
-Heard = Announcement | Fault | Checked | Raced | Ready | Ruined
+Heard = Announcement | Fault | Checked | Raced | Ruined
 
 
 def worker_command() -> list[str]:
@@ -44,7 +44,6 @@ class CardWorker:
         self._stack = contextlib.ExitStack()
         self._lines: queue.Queue[bytes | None] = queue.Queue()
         self._said = Announcement(step="start", limit_s=supervise.START_S)
-        self.ready_s: float | None = None
 
     def __enter__(self) -> CardWorker:
         self._errors = self._stack.enter_context(TemporaryFile())
@@ -79,8 +78,6 @@ class CardWorker:
             elif isinstance(heard, Ruined):
                 supervise.reap(self._process)
                 raise Ruin(heard.name, heard.note)
-            elif isinstance(heard, Ready):
-                self.ready_s = heard.seconds
             else:
                 yield heard
                 if isinstance(heard, Raced):

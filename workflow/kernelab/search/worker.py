@@ -9,7 +9,6 @@ from __future__ import annotations
 import gc
 import os
 import sys
-import time
 from collections.abc import Callable, Iterable
 from typing import IO
 
@@ -17,7 +16,7 @@ from pydantic import BaseModel
 
 from kernelab.errors import BrokenMachine, UserError
 from kernelab.search.heat import Heats, Ruin
-from kernelab.search.job import Heat, Ready, Ruined, SearchJob
+from kernelab.search.job import Heat, Ruined, SearchJob
 from kernelab.timing.faults import ArmFault
 from kernelab.timing.job import BROKEN_EXIT, FAULT_EXIT, Fault
 from kernelab.timing.progress import PipeProgress
@@ -43,9 +42,7 @@ def main(make: MakeHeats | None = None) -> None:
     try:
         job = SearchJob.model_validate_json(sys.stdin.buffer.readline())
         progress.announce("start", "", START_LIMIT_S)
-        begun = time.perf_counter()
         heats = (make or on_the_card)(job, progress)
-        say(Ready(seconds=time.perf_counter() - begun))
         gc.collect()
         gc.disable()
         serve(heats, sys.stdin.buffer, say)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,11 +21,11 @@ from kernelab.operation.inputs import make_inputs, make_reference
 from kernelab.operation.launches import LaunchRefused, array_buffers, is_read
 from kernelab.operation.loader import LoadedOperation, load_operation
 from kernelab.operation.program import make_program
-from kernelab.plan.arms import Arm
+from kernelab.plan.arms import Arm, Plan
 from kernelab.records.record import replacing
 from kernelab.timing.faults import ArmFault
 from kernelab.timing.groups import Member
-from kernelab.timing.job import InputFacts, Job
+from kernelab.timing.job import BuiltArm, InputFacts
 from kernelab.timing.measure import CardState, Reading
 
 if TYPE_CHECKING:
@@ -58,18 +58,31 @@ class GpuBench:
     """See measure.Bench.
 
     Args:
-        job: the plan, the builds, and where references are kept.
+        plan: whose arms are loaded.
+        builds: machine code by build key.
         session: the card.
         monitor: NVML, for its state.
+        root: the project's folder, which the catalogue's paths start from.
+        references: a folder where float64 references are kept between the processes of a run.
 
     Attributes:
         limit_s: wall-clock limit of one launch, or of one sample.
     """
 
-    def __init__(self, job: Job, session: Session, monitor: Monitor) -> None:
-        self._job, self._plan, self._session, self._monitor = job, job.plan, session, monitor
-        self._arms, self._builds, self._built = dict(job.plan.arms), dict(job.plan.builds), dict(job.builds)
-        self.limit_s = job.plan.timing.launch_limit_s
+    def __init__(
+        self,
+        plan: Plan,
+        builds: Mapping[str, BuiltArm],
+        session: Session,
+        monitor: Monitor,
+        *,
+        root: Path,
+        references: Path,
+    ) -> None:
+        self._plan, self._session, self._monitor = plan, session, monitor
+        self._root, self._references = root, references
+        self._arms, self._builds, self._built = dict(plan.arms), dict(plan.builds), dict(builds)
+        self.limit_s = plan.timing.launch_limit_s
         self._stopwatch = Stopwatch(session)
         self._operations: dict[str, LoadedOperation] = {}
         self._places: dict[tuple[str, str], _Place] = {}
@@ -187,7 +200,7 @@ class GpuBench:
     def _folder_of(self, arm: Arm) -> Path:
         """Where this run keeps what it knows of the right outputs of a problem."""
         digest = hashlib.sha256(f"{arm.operation} {arm.problem} {arm.data}".encode()).hexdigest()[:16]
-        folder = Path(self._job.references) / digest
+        folder = self._references / digest
         folder.mkdir(parents=True, exist_ok=True)
         return folder
 
@@ -197,7 +210,7 @@ class GpuBench:
         return self._operations[arm.operation]
 
     def _folder(self, arm: Arm) -> Path:
-        return Path(self._job.root) / self._plan.operations[arm.operation].folder
+        return self._root / self._plan.operations[arm.operation].folder
 
     def _values(self, arm: Arm) -> dict[str, int | float]:
         return dict(self._plan.problems[arm.problem].values)

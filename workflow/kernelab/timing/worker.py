@@ -66,7 +66,9 @@ def run(job: Job, progress: PipeProgress) -> ProcessResult:
 
     with Monitor(job.plan.device.uuid) as monitor:
         session = Session(job.plan.device.uuid)
-        bench = GpuBench(job, session, monitor)
+        bench = GpuBench(
+            job.plan, job.builds, session, monitor, root=Path(job.root), references=Path(job.references)
+        )
         groups = [[Member(m.name, m.arm, m.role) for m in group.members] for group in job.groups]  # type: ignore[arg-type]
         measurement = Measurement(
             Run(
