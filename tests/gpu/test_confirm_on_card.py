@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from scaling import OPERATION, declaration
 
 from kernelab.cli.main import main
 from kernelab.device.identify import identify, list_gpus
@@ -41,22 +42,9 @@ extern "C" __global__ void work(int n, float a, const float *x, float *y)
     y[i] = a * value;
 }
 """,
-    "kernels/work/operation.py": """\
-import numpy as np
-def reference(problem, arrays):
-    return {"y": problem["a"] * arrays["x"].astype(np.float64)}
-""",
-    "kernels/work/kernels.yaml": """\
-operation:
-  name: work
-  title: y = a x
-  problem: {n: int, a: float}
-  arrays: {x: {shape: [n], role: input}, y: {shape: [n], role: output}}
-  arguments: [n, a, x, y]
-  flops: n
-  bytes: 8*n
-  tolerance: {absolute: 1.0e-6, relative: 1.0e-6, frobenius: 1.0e-6}
-  checks: {tiny: {n: 64, a: 2.0}}
+    "kernels/work/operation.py": OPERATION,
+    "kernels/work/kernels.yaml": declaration("work")
+    + """\
 kernels:
   work:
     source: work.cu

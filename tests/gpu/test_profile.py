@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from scaling import OPERATION, declaration
 
 from kernelab.device.identify import identify, list_gpus
 from kernelab.plan.load import load_plan
@@ -37,22 +38,9 @@ extern "C" __global__ void move(int n, float a, const float *x, float *y, const 
 #endif
 }
 """
-OPERATION = """\
-import numpy as np
-def reference(problem, arrays):
-    return {"y": problem["a"] * arrays["x"].astype(np.float64)}
-"""
-CATALOGUE = """\
-operation:
-  name: move
-  title: y = a x
-  problem: {n: int, a: float}
-  arrays: {x: {shape: [n], role: input}, y: {shape: [n], role: output}}
-  arguments: [n, a, x, y]
-  flops: n
-  bytes: 8*n
-  tolerance: {absolute: 1.0e-6, relative: 1.0e-6, frobenius: 1.0e-6}
-  checks: {tiny: {n: 64, a: 2.0}}
+CATALOGUE = (
+    declaration("move")
+    + """\
 kernels:
   move:
     source: move.cu
@@ -63,6 +51,7 @@ kernels:
       - {entry: fill, grid: "ceil_div(n, 256)", block: 256, arguments: [n, T]}
       - {entry: move, grid: "ceil_div(n, 256)", block: 256, arguments: [n, a, x, y, T]}
 """
+)
 CONFIG = f"""\
 device: auto
 problems: {{p: {{n: {N}, a: 2.0}}}}

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
+from scaling import OPERATION, declaration
 
 from kernelab.device.identify import identify, list_gpus
 from kernelab.digests import Digests
@@ -70,22 +71,9 @@ extern "C" __global__ void work(int n, float a, float *x, float *y)
     if (i < n) y[i] = a * value;
 }
 """
-OPERATION = """\
-import numpy as np
-def reference(problem, arrays):
-    return {"y": problem["a"] * arrays["x"].astype(np.float64)}
-"""
-CATALOGUE = """\
-operation:
-  name: work
-  title: y = a x
-  problem: {n: int, a: float}
-  arrays: {x: {shape: [n], role: input}, y: {shape: [n], role: output}}
-  arguments: [n, a, x, y]
-  flops: n
-  bytes: 8*n
-  tolerance: {absolute: 1.0e-6, relative: 1.0e-6, frobenius: 1.0e-6}
-  checks: {tiny: {n: 64, a: 2.0}}
+CATALOGUE = (
+    declaration("work")
+    + """\
 kernels:
   work:
     source: work.cu
@@ -97,6 +85,7 @@ kernels:
     constraints: [{require: WORK != 999, reason: not that long}]
     launches: [{entry: work, grid: "ceil_div(n, BLOCK)", block: BLOCK}]
 """
+)
 CONFIG = """\
 device: auto
 timing: {launch_limit_s: 2.0, busy: warn}

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
+from scaling import OPERATION, declaration
 
 from kernelab.device.identify import identify, list_gpus
 from kernelab.device.nvml import Monitor
@@ -60,22 +61,9 @@ extern "C" __global__ void work(int n, float a, const float *x, float *y)
     if (i < n) y[i] = a * value;
 }
 """
-OPERATION = """\
-import numpy as np
-def reference(problem, arrays):
-    return {"y": problem["a"] * arrays["x"].astype(np.float64)}
-"""
-CATALOGUE = """\
-operation:
-  name: work
-  title: y = a x
-  problem: {n: int, a: float}
-  arrays: {x: {shape: [n], role: input}, y: {shape: [n], role: output}}
-  arguments: [n, a, x, y]
-  flops: n
-  bytes: 8*n
-  tolerance: {absolute: 1.0e-6, relative: 1.0e-6, frobenius: 1.0e-6}
-  checks: {tiny: {n: 64, a: 2.0}}
+CATALOGUE = (
+    declaration("work")
+    + """\
 kernels:
   work:
     source: work.cu
@@ -85,6 +73,7 @@ kernels:
       MODE: {type: int, default: 0, about: "1 hangs, 2 faults, 3 remembers"}
     launches: [{entry: work, grid: "ceil_div(n, 256)", block: 256}]
 """
+)
 CONFIG = """\
 device: auto
 timing: {processes: 2, extend_to: 2, rounds: 6, budget_s: 4.0, warmup_s: 1.5, launch_limit_s: 2.0, busy: warn}
