@@ -78,12 +78,18 @@ def level_text(value: bool | int | float | str) -> str:
     return str(value)
 
 
+MOST_SHOWN = 30  # names: a message is a line
+
+
 def suggestion(word: str, known: list[str] | tuple[str, ...]) -> str:
-    """`; did you mean X?` or the list of known words, for a message."""
+    """`; did you mean X?` or the list of known words (of a long one, how it begins), for a message."""
     close = difflib.get_close_matches(word, known, n=1)
     if close:
         return f"; did you mean {close[0]}?"
-    return f" (known: {', '.join(sorted(known))})" if known else " (none is declared)"
+    if not known:
+        return " (none is declared)"
+    more = f" and {len(known) - MOST_SHOWN} more" if len(known) > MOST_SHOWN else ""
+    return f" (known: {', '.join(sorted(known)[:MOST_SHOWN])}{more})"
 
 
 M = TypeVar("M", bound=Strict)
