@@ -265,7 +265,9 @@ def test_whatever_misbehaves_is_caught_and_the_rest_goes_on(place: Place) -> Non
     assert "changed its input x: 1 elements" in notes["5"]
     assert statuses["6"] == "wrong_result", notes
     assert "1 of 4194304 elements of y were never written, the first at y[9]" in notes["6"]
-    assert statuses["7"] == "launch_error", notes
+    # A trap is an illegal instruction to some drivers, and an unspecified failure, most often of memory, to others.
+    assert statuses["7"] in ("launch_error", "memory_fault"), notes
+    assert "trap" in notes["7"]
     assert statuses["8"] == "wrong_result", notes
     assert "NaN or infinite, the first at y[40]" in notes["8"]
     assert statuses["9"] == "compile_error", notes
@@ -292,9 +294,11 @@ def test_a_search_that_is_killed_goes_on_where_it_was(place: Place, tmp_path: Pa
         "layout = Layout(root / 'results', plan.device.id)\n"
         "run_search(SearchStep(plan, 'length', Space.of(plan, 'length'), Digests(plan, root), root, layout))\n"
     )
-    package = str(Path(__file__).parents[2] / "workflow")
+    paths = [str(Path(__file__).parents[2] / "workflow"), *os.environ.get("PYTHONPATH", "").split(os.pathsep)]
     process = subprocess.Popen(
-        [sys.executable, str(script)], env=os.environ | {"PYTHONPATH": package}, start_new_session=True
+        [sys.executable, str(script)],
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, paths))},
+        start_new_session=True,
     )
     journal = step.layout.search_journal("length")
     deadline = time.monotonic() + 120

@@ -20,8 +20,9 @@ MEMORY_FAULTS = {
     716: "misaligned address",
     717: "instruction on the wrong address space",
     718: "invalid program counter",
-    # The runtime reference names an invalid pointer and out-of-bounds shared memory as its common causes.
-    719: "unspecified launch failure, commonly out-of-bounds shared memory",
+    # The runtime reference names an invalid pointer and out-of-bounds shared memory as its common causes. Driver 580 reports a
+    # trap so, too.
+    719: "unspecified launch failure, commonly out-of-bounds shared memory or a trap",
 }
 LAUNCH_ERRORS = {
     1: "invalid value",
