@@ -7,7 +7,7 @@ import re
 
 import pytest
 import yaml
-from snapshot_figures import FRONTIER, ROOT, rows_of, unchecked, with_interval
+from snapshot_figures import FRONTIER, ROOT, SNAPSHOT, rows_of, unchecked, with_interval
 
 from kernelab.device.identify import EMULATED
 from kernelab.plan.config import Search
@@ -70,6 +70,24 @@ def test_the_real_searches_are_the_snapshots() -> None:
     facts = [f"worth {100.0 - 100.0 * float(best['ratio']):.0f}%", "the margin of 1%"]
     assert unchecked(section, lines, facts) == []
     assert all(count["built"] == count["raced"] for count in counts)
+
+
+def test_the_run_beside_kernel_tuner_is_the_snapshots() -> None:
+    section = PAGE.partition("\n## Beside kernel_tuner\n")[2].partition("\n## ")[0]
+    rows = {row["figure"]: row for row in rows_of("benchmarks/search_against_kernel_tuner.csv", SNAPSHOT)}
+    value = {figure: float(row["value"]) for figure, row in rows.items() if row["unit"] == "s"}
+    theirs = rows["kernel_tuner, wall"]
+    assert value["kernelab, cold"] / value["kernel_tuner, wall"] < 0.105  # "a tenth"
+    lines = [
+        f"| kernel_tuner 1.5, `tune_kernel` alone | over {value['kernel_tuner, wall']:.1f}: {theirs['note']} |",
+        f"| `python -m kernelab search`, the whole command | {value['kernelab, cold']:.1f} |",
+        f"| the floor: its compiles one by one, over the cores | {value['compiles one by one, over the cores: the floor']:.1f} |",
+        f"| the same command with nothing new | {value['kernelab, again']:.2f} |",
+    ]
+    assert [line for line in lines if line not in section.splitlines()] == []
+    over = rows["kernelab, cold over floor"]
+    facts = [f"{float(over['value']):.2f} times the floor", "aims: 18 s, and 1.3", "an H200 with 16\ncores"]
+    assert unchecked(section, lines, facts) == []
 
 
 @pytest.mark.parametrize("text", [PAGE, README], ids=["docs", "README"])
