@@ -21,7 +21,7 @@ BASE, PER_CONFLICT, PER_STALL = 112.77, 0.0140, 0.0433
 
 @dataclass(frozen=True)
 class Loop:
-    """The innermost loop with the most FFMAs, from its first instruction to its last."""
+    """The innermost loop with many FFMAs, from its first instruction to its last."""
 
     slots: int
     ffmas: int
@@ -45,7 +45,8 @@ def hot_loop(cubin: bytes, entry: str = "sgemm") -> Loop:
             start = end + 1 + _offset(low, high) // 16
             if 0 <= start <= end:
                 loops.append((before[end] - before[start], start - end, start, end))
-    ffmas, _, start, end = max(loops)
+    most = max(loops)[0]
+    ffmas, _, start, end = max((loop for loop in loops if 2 * loop[0] > most), key=lambda loop: loop[1])
     body = code[start : end + 1]
     return Loop(
         slots=len(body),
