@@ -21,6 +21,5 @@ def prepare_descriptors(
     elif k % 4 == 0 and not quads:
         a = device.tensor_map(arrays["A"], (bm, bk))
     else:
-        rows = 1 if quads else bk  # with MOVE_QUADS a row of the stage is longer than a row of the tile
-        a = device.tensor_map(workspaces["AT"], (rows, bm), shape=(k, m), strides=(16 * ((m + 3) // 4),))
+        a = device.tensor_map(workspaces["AT"], (bk, bm), shape=(k, m), strides=(16 * ((m + 3) // 4),))
     return {"map_a": a, "map_b": device.tensor_map(arrays["B"], (bk, problem["BN"] // 2))}

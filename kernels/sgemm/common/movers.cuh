@@ -10,7 +10,7 @@
 // TMA brings rows 0, 4, 8, ... first, then 1, 5, 9, ...; this takes M % 4 == 0. At BK 8 they still meet in pairs.
 //
 // TMA cannot copy rows of A that do not start at multiples of 16 bytes (K % 4). Such an A is transposed beforehand, and
-// copied to the stage as it is wanted.
+// copied to the stage as it is wanted; with MOVE_QUADS by way of the warp's own place, for TMA writes to multiples of 128 bytes.
 //
 // Four spare warps take the k-tiles in turn. They are never short of time: while the others work on four k-tiles, some
 // 13,000 cycles, a mover needs about 1,000 for its own. So they run ahead as far as the ring is free.
@@ -47,6 +47,12 @@ struct Fed {
 __device__ __forceinline__ void store_shared(unsigned to, float value)
 {
     asm volatile("st.shared.f32 [%0], %1;" ::"r"(to), "f"(value) : "memory");
+}
+
+__device__ __forceinline__ void store_shared4(unsigned to, const float *value)
+{
+    asm volatile("st.shared.v4.f32 [%0], {%1, %2, %3, %4};" ::"r"(to), "f"(value[0]), "f"(value[1]), "f"(value[2]), "f"(value[3])
+                 : "memory");
 }
 
 struct Mover {
@@ -111,6 +117,19 @@ struct Mover {
         }
     }
 
+    // From the rows of AT to the stage, where they lie 16 bytes further apart.
+    __device__ __forceinline__ void spread(unsigned stage) const
+    {
+        #pragma unroll 1
+        for (int k = 0; k < BK; k++)
+            #pragma unroll
+            for (int quad = lane; quad < BM / 4; quad += 32) {
+                float v[4];
+                load_shared4(v, rows + 4 * (k * BM + 4 * quad));
+                store_shared4(stage + 4 * (k * A_PITCH + 4 * quad), v);
+            }
+    }
+
     static __device__ __forceinline__ unsigned group(unsigned j) { return j % 2 * 4 + j / 2; }
 
     // All k-tiles whose turn is this warp's, and one past the last, for the reads ahead need something there.
@@ -123,24 +142,24 @@ struct Mover {
         #pragma unroll 1
         for (int unit = mover; unit <= schedule.units; unit += MOVERS, at.go_on(schedule, MOVERS)) {
             const unsigned stage = ring + unit % STAGES * STAGE_BYTES, half = stage + B_AT;
-            if (!beforehand && MOVE_QUADS)
+            if (beforehand && MOVE_QUADS)
+                copy_one(arrived, A_BYTES, rows, map_a, at.row, at.k);
+            else if (MOVE_QUADS)
                 copy_block(arrived, A_BYTES, rows, map_a, at.k, (unsigned)at.row / 4);
             else if (!beforehand)
                 copy_one(arrived, A_BYTES, rows, map_a, at.k, at.row);
             wait_barrier(stage + EMPTY, (unit / STAGES + 1) % 2);
-            if (beforehand && MOVE_QUADS) {
-                copy_halves(stage + FULL, A_BYTES + 2 * B_BYTES, at.k, half, map_b, at.col, half + B_BYTES, at.col + WARP_N);
-                #pragma unroll 1
-                for (int k = 0; k < BK; k++) // they lie apart
-                    copy_more(stage + FULL, stage + 4 * k * A_PITCH, map_a, at.row, at.k + k);
-            } else if (beforehand) {
+            if (beforehand && !MOVE_QUADS) {
                 copy_tile_and_halves(stage + FULL, A_BYTES + 2 * B_BYTES, at.k, stage, map_a, at.row, half, map_b, at.col,
                                      half + B_BYTES, at.col + WARP_N);
             } else {
                 copy_halves(stage + FULL, 2 * B_BYTES, at.k, half, map_b, at.col, half + B_BYTES, at.col + WARP_N);
                 wait_barrier(arrived, parity);
                 parity ^= 1;
-                transpose(stage);
+                if (beforehand)
+                    spread(stage);
+                else
+                    transpose(stage);
             }
             arrive_warp(stage + FULL);
         }

@@ -10,6 +10,12 @@ struct __align__(64) TensorMap {
     unsigned char bytes[128];
 };
 
+// The map is in the card's descriptor cache before the first copy asks for it. By one thread.
+__device__ __forceinline__ void prefetch_map(const TensorMap &map)
+{
+    asm volatile("prefetch.tensormap [%0];" ::"l"(&map) : "memory");
+}
+
 // By a whole warp: one lane tells the barrier how many bytes to expect and asks for a tile of A and one of B. All of
 // it is one asm statement, so that the choice of a lane is a predicate and not a branch.
 __device__ __forceinline__ void copy_tiles(unsigned barrier, unsigned bytes, unsigned to_a, const TensorMap &a, int a_col,
@@ -76,19 +82,6 @@ __device__ __forceinline__ void copy_one(unsigned barrier, unsigned bytes, unsig
                  " [%2], [%3, {%4, %5}], [%0];\n"
                  "}" ::"r"(barrier),
                  "r"(bytes), "r"(to), "l"(&map), "r"(col), "r"(row)
-                 : "memory");
-}
-
-// Another tile for a barrier that has been told to expect it.
-__device__ __forceinline__ void copy_more(unsigned barrier, unsigned to, const TensorMap &map, int col, int row)
-{
-    asm volatile("{\n"
-                 ".reg .pred chosen;\n"
-                 "elect.sync _|chosen, 0xffffffff;\n"
-                 "@chosen cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"
-                 " [%1], [%2, {%3, %4}], [%0];\n"
-                 "}" ::"r"(barrier),
-                 "r"(to), "l"(&map), "r"(col), "r"(row)
                  : "memory");
 }
 

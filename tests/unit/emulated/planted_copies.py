@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import numpy as np
 from planted_fault import FLOATS, IN_OUT, Fault, zeros
+
+from kernelab.device.emulated import tensor_map
+from kernelab.device.emulated.memory import GLOBAL_BASE
 
 PIPELINE = """k(const float* A, float* C) {
   __shared__ __align__(16) float tile[256];
@@ -41,6 +45,69 @@ BULK = """k(const float* A, float* C) {
 WAIT_LOOP = """unsigned done = 0; while (!done) // HERE
     asm volatile("{ .reg .pred p; mbarrier.try_wait.parity.shared.b64 p, [%1], 0; selp.u32 %0, 1, 0, p; }" // HERE
                  : "=r"(done) : "r"(bar) : "memory"); // HERE"""
+
+# One copy into a stage. Stage and mbarrier lie inside larger arrays: misaligned, they are still in bounds.
+STAGED = """k(const float* A, const unsigned char* map, float* C) {
+  __shared__ __align__(128) unsigned char stages[1408];
+  __shared__ __align__(8) unsigned char barriers[24];
+  const unsigned bar = (unsigned)__cvta_generic_to_shared(barriers) + BARRIER;
+  const unsigned to = (unsigned)__cvta_generic_to_shared(stages) + STAGE;
+  const int t = threadIdx.x;
+  if (t == 0) {
+    asm volatile("mbarrier.init.shared.b64 [%0], 1;" :: "r"(bar) : "memory");
+    asm volatile("mbarrier.arrive.expect_tx.shared.b64 _, [%0], 256;" :: "r"(bar) : "memory");
+    COPY
+  }
+  __syncthreads();
+  WAIT
+  C[t] = *(const float*)(stages + STAGE + 4 * t);
+}"""
+
+BULK_COPY = """asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], SIZE, [%2];"
+      :: "r"(to), "l"((const char*)A + SOURCE), "r"(bar) : "memory"); // HERE"""
+
+
+def tensor_copy(rank: int) -> str:
+    corner = ", ".join(["%2"] * rank)
+    return f"""asm volatile(
+      "cp.async.bulk.tensor.{rank}d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0], [%1, {{{corner}}}], [%3];"
+      :: "r"(to), "l"(map), "r"(0), "r"(bar) : "memory"); // HERE"""
+
+
+def misaligned(
+    name: str,
+    copy: str,
+    rank: int = 2,
+    *,
+    stage: str = "1152",
+    barrier: str = "8",
+    source: str = "0",
+    size: str = "256",
+) -> Fault:
+    """A misaligned operand of a copy of 256 bytes, which a tensor copy reads from a row of `rank` dimensions."""
+    shape = (*[1] * (rank - 1), 64)
+    values = {
+        "COPY": copy,
+        "STAGE": stage,
+        "BARRIER": barrier,
+        "SOURCE": source,
+        "SIZE": size,
+        "WAIT": WAIT_LOOP.replace("// HERE", ""),
+    }
+    text = STAGED
+    for word, value in values.items():
+        text = text.replace(word, value)
+    # A is allocated first, so its address is known.
+    tensor = np.frombuffer(tensor_map(GLOBAL_BASE, shape, shape), np.uint8)
+    return Fault(
+        name,
+        "misaligned",
+        text,
+        {"A": FLOATS, "map": tensor, "C": zeros(64)},
+        arch="compute_90",
+        options={"instruction_limit": 20_000},
+    )
+
 
 COMMIT = 'asm volatile("cp.async.commit_group;" ::: "memory");'
 WAIT = 'asm volatile("cp.async.wait_group 0;" ::: "memory");'
@@ -128,6 +195,17 @@ FAULTS = [
             ("more bytes expected than copied", "timeout", "", "{{256||512}}", "WAIT"),
         )
     ),
+    *(
+        misaligned(
+            f"{rank}d tensor copy to a stage of 1040 bytes", tensor_copy(rank), rank, stage="{{1152||1040}}"
+        )
+        for rank in range(1, 6)
+    ),
+    misaligned("tensor copy with a misaligned mbarrier", tensor_copy(2), barrier="{{8||12}}"),
+    misaligned("bulk copy to a misaligned stage", BULK_COPY, stage="{{1040||1032}}"),
+    misaligned("bulk copy from a misaligned source", BULK_COPY, source="{{16||8}}"),
+    misaligned("bulk copy of a size that is no multiple of 16", BULK_COPY, size="{{256||248}}"),
+    misaligned("bulk copy with a misaligned mbarrier", BULK_COPY, barrier="{{8||12}}"),
     Fault(
         "stage released before all lanes have read it",
         "race_shared",

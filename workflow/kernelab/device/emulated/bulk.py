@@ -13,22 +13,24 @@ from .operands import Reader
 from .parser import Instruction
 from .tensormap import TensorMap
 
+# Bytes that the PTX ISA wants a copy's addresses to be multiples of; the hardware faults on others.
+_ALIGNMENT = 16
+_TENSOR_ALIGNMENT = 128  # of a tensor copy's shared memory
 
-def _landed(m: Any, instruction: Instruction, lane: int, address: int, size: int) -> int | None:
+
+def _landed(
+    m: Any, instruction: Instruction, lane: int, address: int, size: int, alignment: int
+) -> int | None:
     """The storage offset of a bulk copy's target, or None after reporting a bad one."""
     where, _, valid = m.space("shared").locate(np.array([address], np.int64), size)
-    if address % 16 or not valid[0]:
+    past = address % alignment
+    if past or not valid[0]:
         name, offset = m.space("shared").describe(address)
-        m.run.report(
-            "misaligned" if address % 16 else "out_of_bounds_shared",
-            instruction,
-            m,
-            (lane,),
-            f"a bulk copy of {size} bytes to {name} + {offset}",
-            address,
-            name,
-            1,
-        )
+        text = f"a bulk copy of {size} bytes to {name} + {offset}"
+        if past:
+            text += f", an address that is {past} bytes off a {alignment}-byte boundary"
+        kind = "misaligned" if past else "out_of_bounds_shared"
+        m.run.report(kind, instruction, m, (lane,), text, address, name, 1)
         return None
     return int(where[0]) + int(m.storage_offset("shared")[lane])
 
@@ -109,7 +111,9 @@ def tensor_step(
                         1,
                     )
                     continue
-                start = _landed(m, instruction, lane, int(to[i]) + target_offset, tensor.bytes_in_box)
+                start = _landed(
+                    m, instruction, lane, int(to[i]) + target_offset, tensor.bytes_in_box, _TENSOR_ALIGNMENT
+                )
                 if start is None:
                     continue
                 addresses, inside = tensor.fetch([int(c[i]) for c in corners])
@@ -147,16 +151,16 @@ def bulk_step(
         for where, who in m.mbarriers.storage(m, instruction, at, everyone):
             for lane in who.tolist():
                 i = int(np.searchsorted(everyone, lane))
-                start = _landed(m, instruction, lane, int(to[i]) + target_offset, int(sizes[i]))
+                start = _landed(m, instruction, lane, int(to[i]) + target_offset, int(sizes[i]), _ALIGNMENT)
                 if start is None:
                     continue
-                if origin[i] % 16 or sizes[i] % 16:
+                if origin[i] % _ALIGNMENT or sizes[i] % _ALIGNMENT:
                     m.run.report(
                         "misaligned",
                         instruction,
                         m,
                         (lane,),
-                        "a bulk copy's source and size must be multiples of 16 bytes",
+                        f"a bulk copy's source and size must be multiples of {_ALIGNMENT} bytes",
                         int(origin[i]),
                         None,
                         1,
