@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import struct
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from pathlib import Path
@@ -38,23 +39,32 @@ class Loop:
 def hot_loop(cubin: bytes, entry: str = "sgemm") -> Loop:
     """Counts of an entry's hot loop."""
     code = list(struct.iter_unpack("<QQ", text(cubin, entry)))
-    before = [0, *accumulate(low & 0xFFF == FFMA for low, _ in code)]
-    loops = []
-    for end, (low, high) in enumerate(code):
-        if low & 0xFFF == BRANCH:
-            start = end + 1 + _offset(low, high) // 16
-            if 0 <= start <= end:
-                loops.append((before[end] - before[start], start - end, start, end))
-    most = max(loops)[0]
-    ffmas, _, start, end = max((loop for loop in loops if 2 * loop[0] > most), key=lambda loop: loop[1])
+    start, end = hottest(code)
     body = code[start : end + 1]
     return Loop(
         slots=len(body),
-        ffmas=ffmas,
+        ffmas=sum(low & 0xFFF == FFMA for low, _ in body),
         loads=sum(low & 0xFFF == LOAD for low, _ in body),
         conflicts=two_reads(body)[1],
         stalls=sum((high >> STALL & 15) - 1 for low, high in body if low & 0xFFF == LOAD),
     )
+
+
+def hottest(code: Sequence[tuple[int, ...]]) -> tuple[int, int]:
+    """First and last instruction of the innermost loop with many FFMAs."""
+    before = [0, *accumulate(low & 0xFFF == FFMA for low, _ in code)]
+    ffmas = {loop: before[loop[1]] - before[loop[0]] for loop in loops_of(code)}
+    return min((loop for loop in ffmas if 2 * ffmas[loop] > max(ffmas.values())), key=lambda loop: loop[1] - loop[0])
+
+
+def loops_of(code: Sequence[tuple[int, ...]]) -> list[tuple[int, int]]:
+    """First and last instruction of every loop: where a branch leads back to, and the branch."""
+    backwards = (
+        (end + 1 + _offset(low, high) // 16, end)
+        for end, (low, high) in enumerate(code)
+        if low & 0xFFF == BRANCH
+    )
+    return [(start, end) for start, end in backwards if 0 <= start <= end]
 
 
 def _offset(low: int, high: int) -> int:

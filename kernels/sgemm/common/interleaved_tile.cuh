@@ -82,6 +82,19 @@ __device__ __forceinline__ void store_accumulators(const Accumulators &acc, floa
             store_row<GUARDED, BETA, 4>(C, N, row + row_offset(m), col + col_offset(n), &acc[m][n], alpha, beta, rows, cols);
 }
 
+// The same where all outputs lie inside C, and beta is 0.
+__device__ __forceinline__ void store_inside(const Accumulators &acc, float *C, int N, int row, int col, float alpha)
+{
+    float *c = C + (size_t)row * N + col;
+    #pragma unroll
+    for (int m = 0; m < TM; m++) {
+        #pragma unroll
+        for (int n = 0; n < TN; n += 4)
+            store4<BETA_ZERO>(c + col_offset(n), &acc[m][n], alpha, 0.0f);
+        c += (size_t)(row_offset(m + 1) - row_offset(m)) * N;
+    }
+}
+
 // The same where N is a multiple of 4, so that a quad of columns is inside or outside as a whole.
 __device__ __forceinline__ void store_quads(const Accumulators &acc, float *C, int M, int N, int row, int col, float alpha,
                                             float beta)

@@ -66,6 +66,10 @@ __device__ __forceinline__ constexpr int b_row(int quad)
     return ROWS[LOAD_ORDER][quad];
 }
 
+#ifndef UNGUARDED_INSIDE
+#define UNGUARDED_INSIDE 0 // whether tiles that lie inside C are stored without a test for each 16 bytes
+#endif
+
 // Feeder: what the warp does besides multiplying.
 // - run_length(left): how many of the k-tiles that are left of a tile of C to work on before it is asked again.
 // - due(stage): has it to fill a stage while this one is worked on?   fill(): does that.
@@ -165,7 +169,11 @@ __device__ __forceinline__ void persistent(const Schedule &schedule, unsigned ri
             for (int other = schedule.block + 1; schedule.has_piece_of(other, at.tile); other++)
                 take_over(acc, partials + (size_t)other * BM * BN, flags + other, epoch);
         }
-        store_quads(acc, C, M, N, schedule.row(at.tile) + thread_row, schedule.col(at.tile) + thread_col,
-                    PARTIALS_SCALED && shared ? 1.0f : alpha, beta);
+        const int row = schedule.row(at.tile), col = schedule.col(at.tile);
+        const float scale = PARTIALS_SCALED && shared ? 1.0f : alpha;
+        if (UNGUARDED_INSIDE && beta == 0.0f && uniform(row + BM <= M && col + BN <= N))
+            store_inside(acc, C, N, row + thread_row, col + thread_col, scale);
+        else
+            store_quads(acc, C, M, N, row + thread_row, col + thread_col, scale, beta);
     }
 }

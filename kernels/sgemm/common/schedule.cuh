@@ -8,7 +8,8 @@
 // BK and SMS, the number of blocks.
 //
 // SHARED_TILES 1 shares out the k-tiles of all tiles of C, each block a run of its own: the blocks are then at different
-// k at any time, and come to the ends of their tiles one after the other.
+// k at any time, and come to the ends of their tiles one after the other. SHARED_TILES 2 shares out those of the last whole
+// wave, too: a share is then longer than a tile, so that what a block needs from others was handed over long ago.
 #pragma once
 #include "mbarrier.cuh"
 
@@ -40,7 +41,7 @@ struct Schedule {
         across = (N + BN - 1) / BN;
         k_tiles = (K + BK - 1) / BK;
         const int tiles = across * ((M + BM - 1) / BM);
-        waves = SHARED_TILES == 1 ? 0 : tiles / blocks;
+        waves = SHARED_TILES == 1 ? 0 : tiles / blocks - (SHARED_TILES == 2 && tiles >= blocks);
         first_shared = waves * blocks;
         shared_units = (tiles - first_shared) * k_tiles;
         begin = uniform(share_begin(block));

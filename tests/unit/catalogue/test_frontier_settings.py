@@ -1,4 +1,4 @@
-"""Rungs 21 and 23 away from their defaults: settings that only move instructions about must change no result."""
+"""Rungs 21, 23 and 24 away from their defaults: settings that only move instructions about must change no result."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ CASES = {
         {"MOVE_QUADS": "true", "BK": "8", "POLL_AT": "6", "SHARED_TILES": "last"},
         {**EDGES, "k": 44},
     ),
-    # Rows of A that do not come in fours, and rows that TMA cannot copy: both are transposed beforehand, and copied one by one.
+    # Rows of A that do not come in fours, and rows that TMA cannot copy: both are transposed beforehand, and spread over the stage.
     "quads_of_odd_rows": (
         "23_spare_warps",
         {"MOVE_QUADS": "true", "SHARED_TILES": "all"},
@@ -75,6 +75,22 @@ CASES = {
         "23_spare_warps",
         {"MOVE_QUADS": "true", "SHARED_TILES": "all"},
         {**EDGES, "k": 51},
+    ),
+    # Shares of k-tiles with a wave of whole tiles before them, and too few tiles for one.
+    "gap": (
+        "24_code_gap",
+        {"CODE_GAP": "0", "SHARED_TILES": "last_two", "READ_ROWS": "4"},
+        EDGES,
+    ),
+    "gap_inside": (
+        "24_code_gap",
+        {"UNGUARDED_INSIDE": "true", "SHARED_TILES": "last", "QUAD_ORDER": "1"},
+        {"m": 512, "n": 128, "k": 24, "alpha": 0.5, "beta": 0.0},
+    ),
+    "gap_of_transposed": (
+        "24_code_gap",
+        {"BK": "8", "POLL_AT": "5", "UNGUARDED_INSIDE": "false", "LOAD_ORDER": "before_rows"},
+        {**UNALIGNED, "m": 301},
     ),
     "turns": (
         "21_stream_k",

@@ -1,0 +1,40 @@
+"""Rung 24's default gap keeps its two loops apart in the instruction cache, whatever NVRTC compiles it here; a bad gap does not."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from kernelab.build.kernel import build_kernel
+from kernelab.build.toolchain import find_toolchain
+from kernelab.plan.catalogue import read_catalogue
+
+ROOT = Path(__file__).parents[3]
+FOLDER = ROOT / "kernels" / "sgemm"
+sys.path.insert(0, str(ROOT / "benchmarks" / "frontier"))
+
+from placement import placement  # noqa: E402
+
+
+def crowded(**moved: str) -> int:
+    kernel = read_catalogue(FOLDER / "kernels.yaml", "kernels/sgemm/kernels.yaml").kernels["24_code_gap"]
+    levels = {**kernel.defaults(), **moved}
+    built = build_kernel(
+        FOLDER / str(kernel.source),
+        arch="sm_90a",
+        toolchain=find_toolchain("nvrtc"),
+        defines={key: str(kernel.parameters[key].macro_value(level)) for key, level in levels.items()},
+    )
+    assert built.compilation.cubin is not None
+    return placement(built.compilation.cubin).crowded
+
+
+@pytest.mark.parametrize("shared_tiles", ["last_two", "all"])
+def test_the_default_gap_leaves_room_for_both_loops(shared_tiles: str) -> None:
+    assert crowded(SHARED_TILES=shared_tiles) == 0
+
+
+def test_another_gap_does_not() -> None:
+    assert crowded(CODE_GAP="128") > 5
