@@ -54,7 +54,9 @@ def hottest(code: Sequence[tuple[int, ...]]) -> tuple[int, int]:
     """First and last instruction of the innermost loop with many FFMAs."""
     before = [0, *accumulate(low & 0xFFF == FFMA for low, _ in code)]
     ffmas = {loop: before[loop[1]] - before[loop[0]] for loop in loops_of(code)}
-    return min((loop for loop in ffmas if 2 * ffmas[loop] > max(ffmas.values())), key=lambda loop: loop[1] - loop[0])
+    return min(
+        (loop for loop in ffmas if 2 * ffmas[loop] > max(ffmas.values())), key=lambda loop: loop[1] - loop[0]
+    )
 
 
 def loops_of(code: Sequence[tuple[int, ...]]) -> list[tuple[int, int]]:

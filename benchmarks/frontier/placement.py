@@ -1,8 +1,9 @@
-"""Where the hot loop of rungs 23 and 24 and the loop of their spare warps lie in the instruction cache, from the machine code of sm_90.
+"""Where the hot loop of rungs 23 and 24 and the loop of their spare warps lie in the instruction cache of an H200.
 
 Usage: python3 benchmarks/frontier/placement.py CUBIN ...
-On an H200 code that lies a multiple of 8 KB apart takes one place of the cache, which holds four lines of 128 bytes: the time of rung 24
-over CODE_GAP repeats every 512 instructions (docs/frontier.md). Where the hot loop fills a place, the other loop has no room there.
+Code that lies a multiple of 8 KB apart takes one place of that cache, which holds four lines of 128 bytes: the time of
+rung 24 over CODE_GAP repeats every 512 instructions (docs/frontier.md). Where the hot loop fills a place, the other loop
+has no room.
 """
 
 from __future__ import annotations

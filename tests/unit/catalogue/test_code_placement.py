@@ -1,4 +1,4 @@
-"""Rung 24's default gap keeps its two loops apart in the instruction cache, whatever NVRTC compiles it here; a bad gap does not."""
+"""Rung 24's default gap keeps its two loops apart in the instruction cache, by the NVRTC that is here; a bad gap does not."""
 
 from __future__ import annotations
 

@@ -65,7 +65,7 @@ CASES = {
         {"MOVE_QUADS": "true", "BK": "8", "POLL_AT": "6", "SHARED_TILES": "last"},
         {**EDGES, "k": 44},
     ),
-    # Rows of A that do not come in fours, and rows that TMA cannot copy: both are transposed beforehand, and spread over the stage.
+    # Rows of A that do not come in fours, and rows that TMA cannot copy: transposed beforehand, spread over the stage.
     "quads_of_odd_rows": (
         "23_spare_warps",
         {"MOVE_QUADS": "true", "SHARED_TILES": "all"},
