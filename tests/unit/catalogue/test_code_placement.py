@@ -15,10 +15,10 @@ ROOT = Path(__file__).parents[3]
 FOLDER = ROOT / "kernels" / "sgemm"
 sys.path.insert(0, str(ROOT / "benchmarks" / "frontier"))
 
-from placement import placement  # noqa: E402
+from placement import Placement, placement  # noqa: E402
 
 
-def crowded(**moved: str) -> int:
+def placed(**moved: str) -> Placement:
     kernel = read_catalogue(FOLDER / "kernels.yaml", "kernels/sgemm/kernels.yaml").kernels["24_code_gap"]
     levels = {**kernel.defaults(), **moved}
     built = build_kernel(
@@ -28,13 +28,19 @@ def crowded(**moved: str) -> int:
         defines={key: str(kernel.parameters[key].macro_value(level)) for key, level in levels.items()},
     )
     assert built.compilation.cubin is not None
-    return placement(built.compilation.cubin).crowded
+    return placement(built.compilation.cubin)
 
 
 @pytest.mark.parametrize("shared_tiles", ["last_two", "all"])
 def test_the_default_gap_leaves_room_for_both_loops(shared_tiles: str) -> None:
-    assert crowded(SHARED_TILES=shared_tiles) == 0
+    assert placed(SHARED_TILES=shared_tiles).crowded == 0
 
 
 def test_another_gap_does_not() -> None:
-    assert crowded(CODE_GAP="128") > 5
+    assert placed(CODE_GAP="128").crowded > 5
+
+
+def test_the_loops_are_as_long_as_the_page_says() -> None:
+    found = placed()
+    hot, spare = (1 + last - first for first, last in (found.hot, found.spare))
+    assert (round(hot, -3), round(spare, -2)) == (26000, 2400)

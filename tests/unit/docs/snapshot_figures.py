@@ -10,6 +10,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[3]
 SNAPSHOT = ROOT / "results" / "snapshots" / "nvidia-h200"
 FRONTIER = SNAPSHOT / "frontier"
+FRONTIER_24 = SNAPSHOT / "frontier_24"  # rung 24, on another card
 
 FIGURE = re.compile(r"\d+\.\d+|\d+ ?%|\d+ (?:ms|MB|GB|registers|million|warps)")
 
@@ -23,6 +24,15 @@ def with_interval(row: Mapping[str, str], *columns: str) -> str:
     """A figure and its interval, from three columns; by default the ratio of a comparison."""
     value, low, high = (float(row[column]) for column in columns or ("ratio", "ratio_low", "ratio_high"))
     return f"{value:.4f} ({low:.4f} to {high:.4f})"
+
+
+def size_line(row: Mapping[str, str], theirs: Mapping[str, str], ours: Mapping[str, str]) -> str:
+    """A comparison with cuBLAS, with both arms' times, as a line of docs/frontier.md."""
+    shape = " x ".join(ours[side] for side in "mnk")
+    beta = "" if ours["beta"] == "0" else f", beta {ours['beta']}"
+    times = " | ".join(f"{float(arm['time_ms']):#.4g}" for arm in (theirs, ours))
+    speed, low, high = (100 / float(row[bound]) for bound in ("ratio", "ratio_high", "ratio_low"))
+    return f"| `{ours['problem']}` | {shape}{beta} | {times} | {with_interval(row)} | {speed:.1f} ({low:.1f} to {high:.1f}) |"
 
 
 def one_line(text: str) -> str:

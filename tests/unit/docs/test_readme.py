@@ -6,7 +6,7 @@ import re
 from collections import Counter
 
 import pytest
-from snapshot_figures import FRONTIER, ROOT, one_line, rows_of, unchecked, with_interval
+from snapshot_figures import FRONTIER, FRONTIER_24, ROOT, one_line, rows_of, unchecked, with_interval
 
 TEXT = (ROOT / "README.md").read_text()
 
@@ -63,6 +63,9 @@ def test_what_lies_past_cublas_is_the_snapshots() -> None:
     }
     best = next(row for row in rows_of("searches.csv", FRONTIER) if row["search"] == "spare_warps")
     speeds = [100.0 / float(row["ratio"]) for row in sizes.values()]
+    later = {(row["experiment"], row["arm"]): row for row in rows_of("comparisons.csv", FRONTIER_24)}
+    last = later["frontier_sizes", "24_code_gap/default@square_4096"]
+    gap = later["settings_of_24", "24_code_gap/CODE_GAP=128@square_4096"]
     large = sizes["square_4096"]
     assert {row["verdict"] for row in sizes.values()} == {"faster"}
     assert (best["rank"], best["verdict"], len(sizes)) == ("1", "equivalent", 7)
@@ -72,6 +75,8 @@ def test_what_lies_past_cublas_is_the_snapshots() -> None:
         f"{min(speeds):.1f} to {max(speeds):.1f}%",
         f"over {best['raced']} of its settings",
         f"{with_interval(best)} of its time, inside the margin of 1%",
+        f"takes {with_interval(last)} of cuBLAS's time, {100.0 / float(last['ratio']):.1f}% of its speed",
+        f"alone can be worth {100.0 * float(gap['ratio']) - 100.0:.1f}%",
     ]
     assert [fact for fact in facts if fact not in one_line(section)] == []
     assert unchecked(section, (), facts) == []
