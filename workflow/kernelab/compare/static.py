@@ -56,6 +56,7 @@ def static_columns(plan: Plan, arm: Arm, build: BuildRecord) -> dict[str, Any]:
         hot = main.hot_loop
         columns |= {
             "hot_loop_instructions": hot.instructions,
+            "hot_loop_at": hot.start,
             "ffma_share_pct": hot.ffma_share_pct,
             "sts_share_pct": hot.sts_share_pct,
             "bound_pct_of_peak": hot.bound_pct_of_peak,

@@ -27,6 +27,7 @@ TELLING = {
     "emu_wavefronts_per_load": "passes a shared load",
     "emu_sectors_per_load": "sectors a load",
     "hot_loop_instructions": "instructions in the hot loop",
+    "hot_loop_at": "bytes of code before the hot loop",
 }
 """Outcomes that are told first."""
 DECIDED = ("faster", "slower", "equivalent", "within_margin", "identical_code")

@@ -61,6 +61,11 @@ STATIC = (
         "hash of the normalised SASS and resources of the launches; equal hashes are identical code",
     ),
     Column("hot_loop_instructions", "", "SASS instructions in the hot loop of the main launch"),
+    Column(
+        "hot_loop_at",
+        "bytes",
+        "from the start of the main launch's code to the hot loop; the same loop at another place may take another time",
+    ),
     Column("ffma_share_pct", "%", "share of FFMA among them: a ceiling on issue-limited cards"),
     Column("sts_share_pct", "%", "share of shared stores among them"),
     Column("lds_128", "", "128-bit shared loads in the hot loop"),
