@@ -65,13 +65,13 @@ def _spelled(lines: list[list[str]], rng: random.Random) -> str:
     return "".join(out)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.randoms(use_true_random=False))
 def test_comments_and_layout_never_move_the_digest(rng: random.Random) -> None:
     assert text_digest(_spelled(_lines(KERNEL), rng)) == text_digest(KERNEL)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.randoms(use_true_random=False), st.sampled_from(["replace", "drop", "double"]))
 def test_any_changed_token_moves_the_digest(rng: random.Random, edit: str) -> None:
     lines = _lines(KERNEL)

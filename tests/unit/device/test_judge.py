@@ -73,7 +73,7 @@ def outputs(draw: st.DrawFn) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]
     return out, reference, before
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(outputs(), TOLERANCES)
 def test_the_card_says_what_the_host_says(
     case: tuple[np.ndarray, np.ndarray, np.ndarray | None], tolerance: Tolerance
@@ -86,7 +86,7 @@ def test_the_card_says_what_the_host_says(
     assert same(card.rel_error, host.rel_error)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.floats(-1e3, 1e3), st.integers(-2, 2))
 @example(0.1, 0)
 def test_at_the_very_bound_both_round_alike(wanted: float, ulps: int) -> None:
@@ -126,7 +126,7 @@ def test_the_bound_is_rounded_twice_as_the_host_rounds_it() -> None:
         assert (card.correct, card.note) == (host.correct, host.note)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(hnp.arrays(np.uint32, st.integers(1, 700), elements=st.integers(0, 3)), st.integers(0, 2**32 - 1))
 def test_differing_words_are_counted(a: np.ndarray, seed: int) -> None:
     b = a.copy()

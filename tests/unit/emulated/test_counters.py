@@ -49,7 +49,7 @@ def slow_wavefronts(addresses: list[int], active: list[bool], width: int) -> int
 
 
 @pytest.mark.parametrize("width", WIDTHS)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(data=st.data())
 def test_against_the_definition(width, data):
     cases = data.draw(st.lists(requests(width), min_size=1, max_size=4))

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from one_instruction import evaluate
 
-QUICK = settings(max_examples=6, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+QUICK = settings(max_examples=6, suppress_health_check=[HealthCheck.too_slow])
 F32 = st.floats(width=32, allow_nan=False, allow_infinity=False)
 NORMAL = st.floats(-(2.0**50), 2.0**50, width=32).filter(lambda x: x == 0 or abs(x) > 2.0**-50)
 LANES = 48

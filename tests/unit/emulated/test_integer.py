@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from one_instruction import evaluate
 
 LANES = 48
-QUICK = settings(max_examples=4, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+QUICK = settings(max_examples=4, suppress_health_check=[HealthCheck.too_slow])
 
 
 def wrap(value: int, type_: str) -> int:

@@ -162,9 +162,7 @@ def detected(ops: list[Op], shared: bool, blocks: int, seed: int = 0) -> bool:
     ],
     ids=["intervals", "atomics", "clocks"],
 )
-@settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
-)
+@settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(data=st.data())
 def test_same_verdict_as_brute_force(shared, kinds, synchronisations, data):
     ops = data.draw(programs(kinds, synchronisations))

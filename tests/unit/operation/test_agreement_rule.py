@@ -113,7 +113,7 @@ def test_chunks_do_not_change_the_verdict(monkeypatch: pytest.MonkeyPatch) -> No
     assert parts.max_abs_error == whole.max_abs_error
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(
     out=hnp.arrays(np.float32, st.integers(1, 40), elements=st.floats(-4, 4, width=32)),
     seed=st.integers(0, 2**32 - 1),

@@ -187,7 +187,7 @@ LEVELS = {
 
 
 @given(data=st.data())
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_every_comparison_moves_exactly_its_variable(project: Project, data: st.DataObject) -> None:
     """Any valid experiment, of any design: one variable moves, and no two arms of an experiment are equal."""
     names = data.draw(st.permutations(list(LEVELS)))

@@ -52,7 +52,7 @@ def overs(draw: st.DrawFn) -> dict[str, list[Any]]:
     return over if any(len(levels) > 1 for levels in over.values()) else over | {first: LEVELS[first]}
 
 
-@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
 @given(over=overs())
 def test_every_valid_point_once_in_order(project: Project, over: dict[str, list[Any]]) -> None:
     space = searched(project, over=over)

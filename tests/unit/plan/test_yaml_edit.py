@@ -77,7 +77,7 @@ values = st.recursive(
 )
 
 
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=150)
 @given(first=st.dictionaries(keys, values, max_size=3), second=values, third=values)
 def test_what_it_wrote_it_can_edit_again(first: dict[str, object], second: object, third: object) -> None:
     text = inserted("# head\ntop:\n  - x # item\nend: {}\n", "f", ("end",), "first", first)  # type: ignore[arg-type]

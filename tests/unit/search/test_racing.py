@@ -52,7 +52,7 @@ SPACES = st.lists(st.floats(-0.3, 1.5), min_size=1, max_size=80).map(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(SPACES, st.integers(1, 5), st.floats(1e-4, 0.02), st.integers(0, 10**6))
 def test_the_best_is_lost_by_no_more_than_the_noise(
     truth: dict[str, float], goal: int, sigma: float, seed: int
@@ -103,7 +103,7 @@ def test_those_that_nobody_can_tell_apart_all_stay_up_to_half() -> None:
     assert len(survivors(screened, 2)) == 6
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.integers(0, 10**6), st.integers(20, 200), st.integers(2, 9))
 def test_the_common_noise_is_found_and_some_wild_ones_do_not_move_it(
     seed: int, count: int, rounds: int
@@ -142,7 +142,7 @@ def test_bounds_of_few_are_wide() -> None:
 
 
 @given(SPACES, st.integers(1, 5), st.integers(0, 1000))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 def test_equal_data_give_equal_races(truth: dict[str, float], goal: int, seed: int) -> None:
     first, fields, _ = run(truth, goal, 0.003, seed)
     shuffled = dict(reversed(truth.items()))

@@ -74,7 +74,7 @@ _ROWS = st.builds(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(rows=st.lists(_ROWS, max_size=4))
 def test_any_rows_come_back(tmp_path_factory: pytest.TempPathFactory, rows: list[SearchRow]) -> None:
     path = tmp_path_factory.getbasetemp() / "any.csv"

@@ -176,7 +176,7 @@ def test_extension_never_looks_at_the_ratio(arms, shift):
         assert needed(shift) == needed(0.0)
 
 
-@settings(deadline=None, max_examples=5)
+@settings(max_examples=5)
 @given(st.sampled_from([0.001, 0.004, 0.006]))
 def test_the_interval_covers_the_truth_through_the_extension(spread):
     rng = np.random.default_rng(11)
