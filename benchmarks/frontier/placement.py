@@ -17,7 +17,7 @@ from pathlib import Path
 from banks import text
 from loop import hottest, loops_of
 
-TRANSPOSING = 0x83B  # LDSM, which only the spare warps execute
+COPY = 0x5B4  # UTMALDG, a copy by TMA, which only the spare warps ask for
 LINE, WAY, WAYS = 128, 8192, 4
 
 
@@ -36,10 +36,10 @@ class Placement:
 
 
 def placement(cubin: bytes, entry: str = "sgemm") -> Placement:
-    """The loop with most FFMAs and the smallest with all transposing loads."""
+    """The hot loop, and the smallest loop with all copies."""
     code = list(struct.iter_unpack("<QQ", text(cubin, entry)))
-    moves = [0, *accumulate(low & 0xFFF == TRANSPOSING for low, _ in code)]
-    around = [loop for loop in loops_of(code) if moves[loop[1]] - moves[loop[0]] == moves[-1]]
+    copies = [0, *accumulate(low & 0xFFF == COPY for low, _ in code)]
+    around = [loop for loop in loops_of(code) if copies[loop[1]] - copies[loop[0]] == copies[-1]]
     hot, spare = hottest(code), min(around, key=lambda loop: loop[1] - loop[0])
     return Placement((16 * hot[0], 16 * hot[1] + 15), (16 * spare[0], 16 * spare[1] + 15))
 
