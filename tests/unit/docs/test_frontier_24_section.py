@@ -94,7 +94,16 @@ def facts() -> list[str]:
     stores = [called(variant, 3)[0] for variant in ("cs", "wt", "cg")]
     lags = [called(variant, 2)[0] for variant in ("lag4k", "lag8k", "lag16k")]
     worst = float(SETTINGS["CODE_GAP=128"]["ratio"])
+    search = json.loads(next(FRONTIER_24.glob("*/search/spare_warps.json")).read_text(encoding="utf-8"))
+    confirmed = json.loads(
+        next(FRONTIER_24.glob("*/search/spare_warps.confirmed.json")).read_text(encoding="utf-8")
+    )
+    best = confirmed["winners"][0]
+    assert best["configuration"] == "READ_ROWS=4"
     return [
+        f"{search['counts']['raced']} settings of rung 24 were searched",
+        f"in {search['seconds']['total']:.0f} s: none is better",
+        f"takes {with_interval(best)} of their time (`{best['verdict']}`)",
         f"rung 24 takes {with_interval(STEPS[RUNG])} of rung 23's time (`{STEPS[RUNG]['verdict']}`",
         "less than 1%",
         "the loop of its spare warps 2.4 KB",  # (test_code_placement)
