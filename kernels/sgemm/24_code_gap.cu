@@ -3,7 +3,7 @@
 // New against rung 23:
 // - The hot loop is 26 KB of code and the spare warps' 2.4 KB, and both run all the time. An SM keeps 32 KB of code, four lines
 //   of 128 bytes for each place modulo 8 KB. The hot loop alone takes three or four of them; where it takes four, a fifth
-//   has no room, and there each round fetches again. So where the spare warps' loop lies, modulo 8 KB, is worth 1.5%.
+//   has no room, and there each round fetches again. So where the spare warps' loop lies, modulo 8 KB, is worth up to 2.3%.
 //   CODE_GAP instructions that never run put it where the hot loop takes three.
 // - What is left outside the loop: tiles inside C are stored without tests (UNGUARDED_INSIDE), shares of k-tiles are longer
 //   than a tile, so that nobody waits for what others hand over (SHARED_TILES 2), and tensor maps are fetched while the
