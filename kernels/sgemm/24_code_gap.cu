@@ -20,7 +20,7 @@
 #define MOVER_REGISTERS 40 // registers of a thread of the spare warps
 #endif
 #ifndef SHARED_TILES
-#define SHARED_TILES 2 // tiles of C whose k-tiles are shared out: those that make no whole wave (0), all (1), those and a wave (2)
+#define SHARED_TILES 2 // tiles whose k-tiles are shared out: those that make no whole wave (0), all (1), those and a wave (2)
 #endif
 #ifndef QUAD_ORDER
 #define QUAD_ORDER 3 // row quads of a k-step: 0 1 2 3 (0), 3 2 1 0 (1), 0 2 1 3 (2), 1 0 3 2 (3), 0 and 1 in turn (4)
