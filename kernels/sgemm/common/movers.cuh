@@ -1,4 +1,4 @@
-// Spare warps that fill the ring and transpose A on the way. Rung 23.
+// Spare warps that fill the ring and transpose A on the way. Rungs 23 and 24.
 //
 // TMA brings the tile of A as it lies in memory, 256 rows of BK, to a place of the warp's own; each lane reads four floats
 // of a row and writes them one by one to the stage, where they are wanted one below the other. With BK 12 these are 24

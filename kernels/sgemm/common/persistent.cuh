@@ -1,5 +1,5 @@
 // Blocks that stay: one per SM, each working through a list of k-tiles that may belong to several tiles of C. Rungs
-// 21 to 23.
+// 21 to 24.
 //
 // The ring of rung 20 runs on across tiles of C. A stage holds its tile of A, the two halves of its tile of B and its
 // barriers, so all that the loop needs is an address that moves on by one stage. Who fills the stages is the rung's
