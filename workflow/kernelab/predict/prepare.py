@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from kernelab.build.cards import Card
@@ -13,7 +13,7 @@ from kernelab.build.occupancy import theoretical_occupancy
 from kernelab.build.resources import parse_resources
 from kernelab.build.sass import disassemble, parse_sass
 from kernelab.build.toolchain import Tool
-from kernelab.operation.launches import LaunchRefused, plan_launches
+from kernelab.operation.launches import LaunchConfig, LaunchRefused, plan_launches
 from kernelab.plan.arms import Build
 from kernelab.plan.catalogue import Kernel, Operation
 from kernelab.plan.expression import Number, parse
@@ -52,10 +52,16 @@ def predict_build(
     Raises:
         Unpredictable: it does not compile or cannot be launched, or its loop computes nothing that can be counted.
     """
-    workloads = make_workloads(compilation, build, operation, kernel, problem, folder, card, disassembler)
+    if compilation.cubin is None:
+        raise Unpredictable(compilation.error)
+    try:
+        launches = plan_launches(operation, kernel, build.levels, problem)
+    except LaunchRefused as refused:
+        raise Unpredictable(str(refused)) from None
+    counted = sample(compilation.ptx, operation, kernel, build.levels, problem, folder)
     try:
         found = predict(
-            workloads,
+            _workloads(compilation, compilation.cubin, build.arch, launches, counted, card, disassembler),
             operations=float(parse(operation.flops)(problem)),
             least_bytes=float(parse(operation.bytes)(problem)),
             sms=card.sms,
@@ -69,27 +75,19 @@ def predict_build(
     return found
 
 
-def make_workloads(
+def _workloads(
     compilation: Compilation,
-    build: Build,
-    operation: Operation,
-    kernel: Kernel,
-    problem: Mapping[str, Number],
-    folder: Path,
+    machine_code: bytes,
+    arch: str,
+    launches: Sequence[LaunchConfig],
+    counted: Sequence[Emulated] | None,
     card: Card,
     disassembler: Tool,
 ) -> list[Workload]:
-    """The workload of each launch; arguments and errors as predict_build."""
-    if compilation.cubin is None:
-        raise Unpredictable(compilation.error)
-    try:
-        launches = plan_launches(operation, kernel, build.levels, problem)
-    except LaunchRefused as refused:
-        raise Unpredictable(str(refused)) from None
-    cubin = Cubin(compilation.cubin)
-    listings = parse_sass(disassemble(compilation.cubin, disassembler))
+    """The workload of each launch, with what the emulated device counted of it."""
+    cubin = Cubin(machine_code)
+    listings = parse_sass(disassemble(machine_code, disassembler))
     resources = parse_resources(compilation.log)
-    counted = sample(compilation.ptx, operation, kernel, build.levels, problem, folder)
     workloads = []
     for number, launch in enumerate(launches):
         if launch.entry not in listings:
@@ -111,7 +109,7 @@ def make_workloads(
                 cubin,
                 launch.entry,
                 listings[launch.entry],
-                build.arch,
+                arch,
                 emulated.traffic,
                 emulated.per_barrier,
                 warps=-(-threads // 32),
