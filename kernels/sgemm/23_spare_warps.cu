@@ -55,9 +55,6 @@ constexpr int NT = 256; // threads that multiply; 128 more move
 #include "common/movers.cuh"
 #include "common/transpose.cuh"
 
-constexpr int MULTIPLIER_REGISTERS = 168 + (168 - MOVER_REGISTERS) / 2; // 8 warps take what 4 give back
-static_assert(MOVER_REGISTERS % 16 == 8 && MULTIPLIER_REGISTERS <= 240, "registers are given in eights");
-
 extern "C" __global__ void __launch_bounds__(NT + 32 * MOVERS, 1)
 sgemm(int M, int N, int K, float alpha, const __grid_constant__ TensorMap map_a, const __grid_constant__ TensorMap map_b,
       float beta, float *__restrict__ C, float *__restrict__ partials, unsigned *__restrict__ flags, unsigned epoch)

@@ -55,9 +55,6 @@ constexpr int NT = 256; // threads that multiply; 128 more move
 #include "common/movers.cuh"
 #include "common/transpose.cuh"
 
-constexpr int MULTIPLIER_REGISTERS = 168 + (168 - MOVER_REGISTERS) / 2; // 8 warps take what 4 give back
-static_assert(MOVER_REGISTERS % 16 == 8 && MULTIPLIER_REGISTERS <= 240, "registers are given in eights");
-
 // Instructions that never run.
 template <int INSTRUCTIONS> __device__ __forceinline__ void code_gap(bool never)
 {

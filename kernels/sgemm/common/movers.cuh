@@ -20,6 +20,9 @@
 constexpr unsigned MOVERS = 4; // warps: a warpgroup, for setmaxnreg counts in these
 static_assert(BK % 4 == 0, "a row of the tile is copied in whole 16-byte chunks");
 
+constexpr int MULTIPLIER_REGISTERS = 168 + (168 - MOVER_REGISTERS) / 2; // 8 warps take what 4 give back
+static_assert(MOVER_REGISTERS % 16 == 8 && MULTIPLIER_REGISTERS <= 240, "registers are given in eights");
+
 // Registers that a warp has. Asked for by whole warpgroups; only there where the target is sm_90a, elsewhere all warps
 // keep the same number.
 template <int REGISTERS> __device__ __forceinline__ void give_registers_back()
@@ -53,6 +56,18 @@ __device__ __forceinline__ void store_shared4(unsigned to, const float *value)
 {
     asm volatile("st.shared.v4.f32 [%0], {%1, %2, %3, %4};" ::"r"(to), "f"(value[0]), "f"(value[1]), "f"(value[2]), "f"(value[3])
                  : "memory");
+}
+
+// ldmatrix of four matrices: each lane names a row of 16 bytes, and gets one float of a row of each.
+__device__ __forceinline__ void load_matrices4(float *to, unsigned from)
+{
+    unsigned bits[4];
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(bits[0]), "=r"(bits[1]), "=r"(bits[2]), "=r"(bits[3])
+                 : "r"(from));
+    #pragma unroll
+    for (int i = 0; i < 4; i++)
+        to[i] = __uint_as_float(bits[i]);
 }
 
 struct Mover {
@@ -103,17 +118,13 @@ struct Mover {
         const unsigned to = stage + 4 * (lane % 4 * A_PITCH + 4 * group(lane / 4));
         #pragma unroll
         for (int quad = 0; quad < BK; quad += 4) {
-            unsigned v[BM / 32][4];
+            float v[BM / 32][4];
             #pragma unroll
             for (int i = 0; i < BM / 32; i++)
-                asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
-                             : "=r"(v[i][0]), "=r"(v[i][1]), "=r"(v[i][2]), "=r"(v[i][3])
-                             : "r"(from + 4 * (8 * i * BK + quad)));
+                load_matrices4(v[i], from + 4 * (8 * i * BK + quad));
             #pragma unroll
             for (int i = 0; i < BM / 32; i++)
-                asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};" ::"r"(to + 4 * (quad * A_PITCH + 32 * i)), "r"(v[i][0]),
-                             "r"(v[i][1]), "r"(v[i][2]), "r"(v[i][3])
-                             : "memory");
+                store_shared4(to + 4 * (quad * A_PITCH + 32 * i), v[i]);
         }
     }
 
