@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import struct
 import sys
+from collections import Counter
 from dataclasses import dataclass
 from itertools import accumulate
 from pathlib import Path
@@ -32,7 +33,7 @@ class Placement:
     def crowded(self) -> int:
         """Places of the cache that the hot loop fills, and that the spare warps' loop wants too."""
         hot, spare = _lines(self.hot), _lines(self.spare)
-        return sum(1 for place, lines in spare.items() if hot.get(place, 0) + lines > WAYS)
+        return sum(1 for place, lines in spare.items() if hot[place] + lines > WAYS)
 
 
 def placement(cubin: bytes, entry: str = "sgemm") -> Placement:
@@ -44,13 +45,9 @@ def placement(cubin: bytes, entry: str = "sgemm") -> Placement:
     return Placement((16 * hot[0], 16 * hot[1] + 15), (16 * spare[0], 16 * spare[1] + 15))
 
 
-def _lines(span: tuple[int, int]) -> dict[int, int]:
+def _lines(span: tuple[int, int]) -> Counter[int]:
     """How many lines of a piece of code each place of the cache gets."""
-    counts: dict[int, int] = {}
-    for line in range(span[0] // LINE, span[1] // LINE + 1):
-        place = line % (WAY // LINE)
-        counts[place] = counts.get(place, 0) + 1
-    return counts
+    return Counter(line % (WAY // LINE) for line in range(span[0] // LINE, span[1] // LINE + 1))
 
 
 if __name__ == "__main__":
