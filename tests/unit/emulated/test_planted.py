@@ -42,6 +42,20 @@ def test_clean_twin_has_no_hazard(run, fault, seed):
     assert result.status == "ok"
 
 
+@pytest.mark.parametrize(
+    "name",
+    [
+        "2d tensor copy to a stage of 1040 bytes",
+        "bulk copy to a misaligned stage",
+        "bulk copy from a misaligned source",
+    ],
+)
+def test_nobody_polls_for_a_refused_copy_up_to_the_limit(run, name):
+    (fault,) = (fault for fault in FAULTS if fault.name == name)
+    hazards = launch(run, fault, True).result.hazards
+    assert "timeout" not in {h.kind for h in hazards}, [str(h) for h in hazards]
+
+
 def test_kinds_are_many_and_documented():
     assert len(FAULTS) >= 25
     assert {f.kind for f in FAULTS} <= KINDS

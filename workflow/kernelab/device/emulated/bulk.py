@@ -115,6 +115,7 @@ def tensor_step(
                     m, instruction, lane, int(to[i]) + target_offset, tensor.bytes_in_box, _TENSOR_ALIGNMENT
                 )
                 if start is None:
+                    m.mbarriers.refuse_copy(m, instruction, lane, where, tensor.bytes_in_box)
                     continue
                 addresses, inside = tensor.fetch([int(c[i]) for c in corners])
                 data = _read_global(m, instruction, lane, addresses, inside, tensor.element)
@@ -153,6 +154,7 @@ def bulk_step(
                 i = int(np.searchsorted(everyone, lane))
                 start = _landed(m, instruction, lane, int(to[i]) + target_offset, int(sizes[i]), _ALIGNMENT)
                 if start is None:
+                    m.mbarriers.refuse_copy(m, instruction, lane, where, int(sizes[i]))
                     continue
                 if origin[i] % _ALIGNMENT or sizes[i] % _ALIGNMENT:
                     m.run.report(
@@ -165,6 +167,7 @@ def bulk_step(
                         None,
                         1,
                     )
+                    m.mbarriers.refuse_copy(m, instruction, lane, where, int(sizes[i]))
                     continue
                 addresses = origin[i] + np.arange(sizes[i])
                 data = _read_global(m, instruction, lane, addresses, np.ones(len(addresses), np.bool_), 1)

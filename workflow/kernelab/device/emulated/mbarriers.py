@@ -170,6 +170,16 @@ class MBarriers:
         barrier.copies.append(Bulk(places, data))
         self.copies += 1
 
+    def refuse_copy(self, m: Any, instruction: Instruction, lane: int, where: int, size: int) -> None:
+        """Count a bad copy's bytes as come, though none do: else whoever waits for them would poll to the limit."""
+        barrier = self.find(m, instruction, where, np.array([lane]))
+        if barrier is None:
+            return
+        m.run.progress += 1
+        barrier.bytes -= size
+        if barrier.settle():
+            m.run.races.mbarrier_complete(m, where)
+
     def check(self, m: Any, site: Site, touched: Touched, lanes: NDArray | None) -> None:
         """Report lanes that touch shared memory into which a bulk copy is under way."""
         assert self.flying is not None
