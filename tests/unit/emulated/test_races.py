@@ -233,3 +233,22 @@ def test_counter_of_finished_blocks_needs_its_fence(run, fence):
     ran = run(source, (8,), (64,), arguments, uninitialised=("part",))
     assert ran["C"].tolist() == [36.0]
     assert ran.kinds == (set() if fence else {"race_global"})
+
+
+def test_race_of_an_instruction_whose_first_lane_has_a_bad_address(run):
+    ran = run(
+        """extern "C" __global__ void k(float* C) {
+  __shared__ float word[2];
+  unsigned to = (unsigned)__cvta_generic_to_shared(word + 1);
+  if (threadIdx.x == 0) to = 0;
+  asm volatile("st.shared.u32 [%0], %1;" :: "r"(to), "r"(threadIdx.x) : "memory");
+  __syncthreads();
+  C[threadIdx.x] = word[1];
+}""",
+        (1,),
+        (64,),
+        {"C": np.zeros(64, np.float32)},
+    )
+    hazards = {h.kind: str(h) for h in ran.result.hazards}
+    assert {"out_of_bounds_shared", "race_shared"} <= set(hazards), hazards
+    assert "word + 4" in hazards["race_shared"]

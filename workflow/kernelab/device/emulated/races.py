@@ -287,11 +287,16 @@ def report_accesses(
     m = a.machine
     block, other_block = thread // m.padded, other_thread // m.padded
     space = m.space(a.site.space)
-    number = int(a.touched.pattern.region[row])
-    region = space.regions[number]
-    inside = unit * run.granule - region.storage
+    storage = unit * run.granule
     if space.stride:
-        inside -= int(np.flatnonzero(m.blocks == block)[0]) * space.stride
+        storage -= int(np.flatnonzero(m.blocks == block)[0]) * space.stride
+    # From the byte, not from the instruction: its first lane's region is none where that lane's address is bad.
+    number, region = next(
+        (number, region)
+        for number, region in enumerate(space.regions)
+        if region.storage <= storage < region.storage + max(region.size, run.granule)
+    )
+    inside = storage - region.storage
     address = space.base + (number << space.shift) + region.start + inside
     verb = "read" if b.site.kind == "load" else "write"
     threads = (thread % m.padded, other_thread % m.padded)
