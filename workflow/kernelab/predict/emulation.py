@@ -12,7 +12,7 @@ import numpy as np
 from kernelab.check.judgement import Task
 from kernelab.check.on_emulated import EmulatedDevice, NotEmulated
 from kernelab.device.emulated import Counters, EmulationError, UnsupportedInstruction, emulate, parse_ptx
-from kernelab.device.emulated.counters import WarpAccess, wavefronts
+from kernelab.device.emulated.counters import MATRIX_OPCODES, WarpAccess, wavefronts
 from kernelab.operation.launches import Buffer, LaunchRefused, array_buffers, plan_launches
 from kernelab.operation.program import make_program
 from kernelab.plan.catalogue import Kernel, Operation
@@ -127,9 +127,11 @@ def _traffic(counters: Counters, worst: list[WarpAccess]) -> dict[tuple[str, int
             continue
         if site.ptx_line in copies:
             opcode = "LDGSTS"
-        elif site.opcode.startswith("ldmatrix"):
-            opcode = "LDSM"
-        total = sums[opcode, 8 * site.bytes // site.lanes]
+        threads = site.lanes
+        if site.opcode.startswith(MATRIX_OPCODES):
+            opcode = "LDSM" if site.kind == "load" else "STSM"
+            threads = 32 * site.executed  # counted by the lanes that give addresses, moved by all
+        total = sums[opcode, 8 * site.bytes // threads]
         if site.space == "shared":
             total[1] += site.wavefronts
         else:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 SECTOR = 32  # bytes
 BANKS = 32  # four-byte words wide
+MATRIX_OPCODES = ("ldmatrix", "stmatrix")  # their parts, a matrix each, are never served together
 
 # Columns of a site's count matrix.
 EXECUTED, LANES, REQUESTS, SECTORS, WAVEFRONTS, IDEAL, BYTES = range(7)
@@ -56,7 +57,7 @@ def wavefronts(
     A wavefront serves at most one word of each of the 32 banks; lanes that read the same word share it. A 64-bit
     request is served by half-warps, a 128-bit one by quarter-warps. Two neighbouring parts are served together when
     every active lane agrees with its neighbour (lane ^ 1), or every one with lane ^ 2, inactive lanes agreeing with any;
-    never with `parted`, as for the matrices of ldmatrix.
+    never with `parted`, as for the matrices of ldmatrix and stmatrix.
     """
     shape = addresses.shape
     rows = addresses.reshape(-1, 32)

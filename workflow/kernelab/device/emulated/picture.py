@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from .counters import BANKS, WarpAccess
+from .counters import BANKS, MATRIX_OPCODES, WarpAccess
 
 _COLOURS = ("#cfe8cf", "#f6d186", "#f2a365", "#e2726e", "#c46ba0", "#8f7ac8", "#6a9bd1", "#6fb9b0")
 _CELL_W, _CELL_H, _MARGIN = 26, 16, 44
@@ -46,7 +46,7 @@ def _parts(access: WarpAccess) -> list[range]:
         return [range(32)]
     size = 16 if access.width == 8 else 8
     on = access.addresses
-    merged = not access.opcode.startswith("ldmatrix") and any(
+    merged = not access.opcode.startswith(MATRIX_OPCODES) and any(
         all(on[i] is None or on[i ^ d] is None or on[i] == on[i ^ d] for i in range(32)) for d in (1, 2)
     )
     size *= 2 if merged else 1

@@ -225,6 +225,8 @@ def _granule(decoded: Sequence[Decoded]) -> int:
             ("16", "f16")
         ):
             smallest = min(smallest, 2)
+        elif d.instruction.opcode.startswith("stmatrix") and ".trans" in d.instruction.opcode:
+            smallest = min(smallest, 2)  # two lanes store the halves of a word
     return smallest
 
 
