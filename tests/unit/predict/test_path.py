@@ -67,6 +67,27 @@ def test_a_loop_of_arithmetic_belongs_to_the_loop_that_feeds_it(listing: Listing
     assert len(path.addresses(8)) == 5 + 8 * 3
 
 
+def test_a_loop_that_waits_at_an_mbarrier_is_fed_there(listing: Listing) -> None:
+    """A block that goes from tile to tile reads C between them; that belongs to no turn."""
+    code = listing(
+        """
+        MOV R0, RZ
+        LDG.E R4, [R5]
+        SYNCS.PHASECHK.TRANS64.TRYWAIT P0, [R1]
+        LDS R2, [R6]
+        FFMA R1, R2, R3, R1
+        @P0 BRA 0x20
+        STG.E [R5], R1
+        @P1 BRA 0x10
+        EXIT
+        """
+    )
+    path = find_steady_path(code, "sm_90a")
+    assert path is not None
+    assert path.addresses(1) == [0x20, 0x30, 0x40, 0x50]
+    assert path.code_bytes == 4 * 16
+
+
 def test_code_that_was_moved_behind_the_end_is_part_of_the_way(listing: Listing) -> None:
     code = listing(
         """

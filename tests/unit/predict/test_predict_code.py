@@ -10,6 +10,7 @@ from predicted_builds import Catalogue, Listing
 from kernelab.build.cubin import Cubin
 from kernelab.build.sass import disassemble, parse_sass
 from kernelab.predict.code import NONE, Read, decode
+from kernelab.predict.machine import WRITE_BACK
 from kernelab.predict.microcode import bits, translate
 
 KEY = "08_warptiling/default"
@@ -91,7 +92,27 @@ def test_a_listing_of_other_code_is_refused(listing: Listing) -> None:
         ("LDSM.16.M88", 32),
         ("LDSM.16.MT88.2", 64),
         ("LDSM.16.M88.4", 128),
+        ("STSM.16.M88", 32),
+        ("STSM.16.MT88.4", 128),
     ],
 )
 def test_how_much_an_instruction_moves(opcode: str, bits_a_thread: int) -> None:
     assert bits(opcode) == bits_a_thread
+
+
+def test_loads_from_shared_memory_are_told_by_kind_and_width(listing: Listing) -> None:
+    class Code:
+        def data(self, section: str) -> bytes:
+            return bytes(16 * 6)
+
+    text = """
+        LDS R4, [R8]
+        LDS.U.128 R4, [R8]
+        LDSM.16.M88.4 R4, [R8]
+        STS.128 [R8], R4
+        LDG.E.128 R4, [R8]
+        FFMA R0, R1, R2, R3
+    """
+    micro = translate(decode(Code(), "k", listing(text)).values(), {})  # type: ignore[arg-type]
+    assert [m.loads for m in micro] == [("LDS", 32), ("LDS", 128), ("LDSM", 128), None, None, None]
+    assert all(m.loads in WRITE_BACK for m in micro if m.loads)

@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import pytest
 
-from kernelab.predict.machine import Machine
+from kernelab.predict.machine import WRITE_BACK, Machine
 from kernelab.predict.microcode import BARRIER, FMA, GLOBAL, SHARED, Micro
 from kernelab.predict.simulate import simulate
 
@@ -129,8 +129,14 @@ def test_warps_that_wait_for_each_other_are_an_error() -> None:
         simulate([Micro(SHARED, sets=5, cost=float("inf")), never], 1, 1, MACHINE)
 
 
-def test_a_wide_load_costs_its_scheduler_more_than_a_slot() -> None:
-    narrow = [Micro(SHARED, cost=0.5), *[ADD] * 40]
-    wide = [Micro(SHARED, cost=0.5, wide=True), *[ADD] * 40]
-    lost = simulate(wide, 4, 1, MACHINE).cycles - simulate(narrow, 4, 1, MACHINE).cycles
-    assert lost == pytest.approx(MACHINE.wide_load_cycles)
+@pytest.mark.parametrize(("load", "cycles"), WRITE_BACK.items())
+def test_what_a_load_brings_is_written_at_its_schedulers_cost(load: tuple[str, int], cycles: float) -> None:
+    store = [Micro(SHARED, cost=0.5), *[ADD] * 40]
+    loads = [Micro(SHARED, cost=0.5, loads=load), *[ADD] * 40]
+    lost = simulate(loads, 4, 1, MACHINE).cycles - simulate(store, 4, 1, MACHINE).cycles
+    assert lost == pytest.approx(cycles)
+
+
+def test_wide_loads_cost_most_and_ldmatrix_less_than_two_registers_at_once() -> None:
+    assert WRITE_BACK["LDS", 32] < WRITE_BACK["LDSM", 128] < WRITE_BACK["LDS", 64] < WRITE_BACK["LDS", 128]
+    assert WRITE_BACK["LDSM", 32] < WRITE_BACK["LDSM", 64] < WRITE_BACK["LDSM", 128]

@@ -5,7 +5,19 @@ docs/predict.md says where each constant comes from.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+# Cycles, beyond its slot, that a load from shared memory takes from its scheduler while its result is written into the
+# registers, by opcode and bits a thread. ldmatrix returns a register at a time, and costs hardly more for four.
+WRITE_BACK: Mapping[tuple[str, int], float] = {
+    ("LDS", 32): 0.1,
+    ("LDS", 64): 0.85,
+    ("LDS", 128): 1.4,
+    ("LDSM", 32): 0.19,
+    ("LDSM", 64): 0.26,
+    ("LDSM", 128): 0.32,
+}
 
 
 @dataclass(frozen=True)
@@ -16,7 +28,7 @@ class Machine:
     memory_issue_cycles   between two memory instructions of one scheduler
     memory_queue          of work that may wait for the LSU pipe before memory instructions are held back
     port_window           of reads that may wait at one of the two register banks before arithmetic is held back
-    wide_load_cycles      that a scheduler loses to each 128-bit load from shared memory
+    write_back            cycles that a scheduler loses to each load from shared memory, by opcode and bits a thread
     operand_latency       until an instruction has read its registers, from when a unit takes it
     result_latency        of an instruction of variable latency that is no memory access
     shared_latency        of a load, behind its last wavefront
@@ -39,7 +51,7 @@ class Machine:
     memory_issue_cycles: int = 2
     memory_queue: int = 200
     port_window: int = 3
-    wide_load_cycles: float = 1.5
+    write_back: Mapping[tuple[str, int], float] = field(default_factory=lambda: WRITE_BACK)
     operand_latency: int = 14
     result_latency: int = 20
     shared_latency: int = 26

@@ -14,6 +14,7 @@ _FMA = {"FFMA", "FADD", "FMUL", "FFMA2"}
 _IMAD = {"IMAD", "IDP"}
 _SPECIAL = {"MUFU", "S2R", "I2F", "F2I", "F2F", "POPC", "FLO", "SHFL", "S2UR"}
 _SHARED = {"LDS", "STS", "LDSM", "STSM", "ATOMS"}
+_SHARED_LOADS = {"LDS", "LDSM"}
 _GLOBAL = {"LDG", "STG", "LD", "ST", "RED", "REDG", "ATOM", "ATOMG", "LDL", "STL"}
 _OTHER = {
     "BRA",
@@ -38,7 +39,7 @@ class Micro:
 
     stall, sets, frees, waits   as in Step
     cost            cycles of the LSU pipe, of a memory instruction
-    wide            a load of 128 bits from shared memory
+    loads           opcode and bits a thread of a load from shared memory: ("LDS", 128)
     sectors         that it moves from or to the L2 cache
     kept, cold      registers read from the even and the odd bank, when this warp issued before and when another did
     keeps           whether an operand is kept for the next instruction
@@ -51,7 +52,7 @@ class Micro:
     frees: int = NONE
     waits: int = 0
     cost: float = 0.0
-    wide: bool = False
+    loads: tuple[str, int] | None = None
     sectors: float = 0.0
     kept: tuple[int, int] = (0, 0)
     cold: tuple[int, int] = (0, 0)
@@ -92,7 +93,7 @@ def translate(steps: Iterable[Step], costs: Mapping[tuple[str, int], tuple[float
                 waits=step.waits,
                 cost=cost,
                 sectors=sectors,
-                wide=base == "LDS" and width == 128,
+                loads=(base, width) if base in _SHARED_LOADS else None,
                 kept=kept,
                 cold=_ports(step.reads, {}),
                 keeps=any(read.kept for read in step.reads),
@@ -105,7 +106,7 @@ def translate(steps: Iterable[Step], costs: Mapping[tuple[str, int], tuple[float
 def bits(opcode: str) -> int:
     """Bits a thread that a memory instruction moves."""
     modifiers = opcode.split(".")[1:]
-    if opcode.startswith("LDSM."):  # of so many 8 x 8 matrices, a register a thread each
+    if opcode.startswith(("LDSM.", "STSM.")):  # of so many 8 x 8 matrices, a register a thread each
         return 32 * int(modifiers[-1]) if modifiers[-1] in ("2", "4") else 32
     for modifier in modifiers:
         if modifier in ("64", "128", "256"):

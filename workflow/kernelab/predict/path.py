@@ -10,6 +10,7 @@ from kernelab.build.loops import Loop, find_loops
 from kernelab.build.sass import Instruction
 
 _FEEDS = {"LDG", "LDGSTS", "UTMALDG", "UBLKCP", "BAR", "LD"}
+_MBARRIER = "SYNCS"
 
 
 @dataclass(frozen=True)
@@ -33,6 +34,7 @@ class SteadyPath:
 def find_steady_path(listing: Sequence[Instruction], arch: str) -> SteadyPath | None:
     """The path of the hot loop, or of the loop around it where that one feeds it; None where there is no loop.
 
+    A hot loop that waits at an mbarrier is fed by the copies that arrive there: what lies around it is another tile.
     Of the ways through a loop the longest is taken: what every turn but the last does. A loop inside that is not the hot
     one (a wait for data) is gone through once.
     """
@@ -41,7 +43,8 @@ def find_steady_path(listing: Sequence[Instruction], arch: str) -> SteadyPath | 
         return None
     loops = find_loops(listing)
     inner = next(loop for loop in loops if loop.start == hot.start)
-    around = [loop for loop in loops if _holds(loop, inner) and _feeds(loop)]
+    waits = any(i.base == _MBARRIER for i in inner.instructions)
+    around = [] if waits else [loop for loop in loops if _holds(loop, inner) and _feeds(loop)]
     turn = min(around, key=lambda loop: len(loop.instructions)) if around else inner
     path = _longest(turn)
     size = 16 * len(turn.instructions)

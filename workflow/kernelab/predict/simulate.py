@@ -64,6 +64,8 @@ class _Warp:
 class _Sm:
     def __init__(self, code: Sequence[Micro], warps: int, blocks: int, machine: Machine, gap: float) -> None:
         self.code, self.warps, self.machine = code, warps, machine
+        # Cycles, beyond its slot, that each instruction takes from its scheduler.
+        self.written = [machine.write_back.get(micro.loads, 0.0) if micro.loads else 0.0 for micro in code]
         lanes = range(machine.schedulers)
         everyone = [_Warp(block, block * gap) for block in range(blocks) for _ in range(warps)]
         self.total = len(everyone)
@@ -96,9 +98,10 @@ class _Sm:
                 now[lane] = when
                 continue
             now[lane] = t + 1
-            if self.code[warp.at].wide:
-                now[lane] += self.machine.wide_load_cycles
-                self.spent["ports"] += self.machine.wide_load_cycles
+            written = self.written[warp.at]
+            if written:
+                now[lane] += written
+                self.spent["ports"] += written
             self._issue(lane, warp, t)
             self.spent["issue"] += 1
             issued += 1
