@@ -52,7 +52,7 @@ constexpr int TM = 16, TN = 8;
 constexpr int NT = 256; // threads that multiply; 128 more move
 
 #include "common/guarded.cuh"
-#include "common/movers.cuh"
+#include "common/move_rows.cuh"
 #include "common/transpose.cuh"
 
 extern "C" __global__ void __launch_bounds__(NT + 32 * MOVERS, 1)
@@ -66,7 +66,7 @@ sgemm(int M, int N, int K, float alpha, const __grid_constant__ TensorMap map_a,
     const unsigned warp = uniform(threadIdx.x / 32);
     if (warp >= WARPS) {
         give_registers_back<MOVER_REGISTERS>();
-        Mover(schedule, ring + RING_BYTES, warp - WARPS).move(ring, warp - WARPS, beforehand, map_a, map_b);
+        RowMover(schedule, ring + RING_BYTES, warp - WARPS).move(ring, warp - WARPS, beforehand, map_a, map_b);
     } else {
         take_registers<MULTIPLIER_REGISTERS>();
         Fed fed;

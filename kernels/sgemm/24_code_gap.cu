@@ -51,19 +51,10 @@ constexpr int BM = 256, BN = 128; // tile of C per block
 constexpr int TM = 16, TN = 8;
 constexpr int NT = 256; // threads that multiply; 128 more move
 
+#include "common/code_gap.cuh"
 #include "common/guarded.cuh"
-#include "common/movers.cuh"
+#include "common/move_rows.cuh"
 #include "common/transpose.cuh"
-
-// Instructions that never run.
-template <int INSTRUCTIONS> __device__ __forceinline__ void code_gap(bool never)
-{
-    if (never) {
-        #pragma unroll
-        for (int i = 0; i < INSTRUCTIONS; i++)
-            asm volatile("nanosleep.u32 %0;" ::"n"(32));
-    }
-}
 
 extern "C" __global__ void __launch_bounds__(NT + 32 * MOVERS, 1)
 sgemm(int M, int N, int K, float alpha, const __grid_constant__ TensorMap map_a, const __grid_constant__ TensorMap map_b,
@@ -85,6 +76,6 @@ sgemm(int M, int N, int K, float alpha, const __grid_constant__ TensorMap map_a,
         persistent(schedule, ring, M, N, alpha, beta, C, partials, flags, epoch, fed);
     } else { // ptxas puts this first
         give_registers_back<MOVER_REGISTERS>();
-        Mover(schedule, ring + RING_BYTES, warp - WARPS).move(ring, warp - WARPS, beforehand, map_a, map_b);
+        RowMover(schedule, ring + RING_BYTES, warp - WARPS).move(ring, warp - WARPS, beforehand, map_a, map_b);
     }
 }

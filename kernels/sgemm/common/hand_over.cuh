@@ -9,8 +9,8 @@
 // one bank in every FFMA of the kernel, though the store itself is hardly ever executed. In the order 1 0 3 2 they lie in
 // opposite banks. Multiplied by alpha first, the sums are stored from other registers, and those
 // of acc stay free; stored one by one, too.
+// Needs the thread tile.
 #pragma once
-#include "interleaved_tile.cuh"
 #include "mbarrier.cuh"
 
 constexpr bool PARTIALS_SCALED = PARTIALS == 3, PARTIALS_SINGLE = PARTIALS == 4;

@@ -1,9 +1,10 @@
 // Blocks that stay: one per SM, each working through a list of k-tiles that may belong to several tiles of C. Rungs
-// 21 to 24.
+// 21 to 25.
 //
 // The ring of rung 20 runs on across tiles of C. A stage holds its tile of A, the two halves of its tile of B and its
 // barriers, so all that the loop needs is an address that moves on by one stage. Who fills the stages is the rung's
-// choice (a Feeder). Needs BK, POLL_AT and the thread tile of 16 x 8; NT counts the threads that multiply.
+// choice (a Feeder), and how operands come from them (quad_operands.cuh or matrix_operands.cuh, included first). Needs BK,
+// POLL_AT and the thread tile of 16 x 8; NT counts the threads that multiply.
 //
 // QUAD_ORDER, LOAD_ORDER, A_LATE, RELEASE_AT, PARTIALS and READ_ROWS change nothing that is computed, only the order of
 // instructions; ptxas answers each with another schedule and another choice of registers, and the times lie points apart.
@@ -18,14 +19,13 @@
 static_assert(A_LATE == 0 || (QUAD_ORDER != 4 && RELEASE_AT == 0), "read before it is wanted, and while the stage is kept");
 
 constexpr unsigned WARPS = NT / 32, STAGES = WARPS;
-static_assert(NT == 256 && BM == 256 && BN == 128 && WARP_N == 64, "4 x 2 warp tiles make a block's tile");
+constexpr int HALF_N = BN / 2; // columns of each half of a tile of B
+constexpr unsigned WARPS_ACROSS = BN / WARP_N, WARPS_A_HALF = HALF_N / WARP_N;
+static_assert(NT == 256 && BM == 256 && BN == 128 && HALF_N % WARP_N == 0, "8 warp tiles make a block's tile");
 static_assert(BK % 2 == 0 && POLL_AT < BK, "two sets of b take turns; the poll is inside a stage");
 
-#ifndef MOVE_QUADS
-#define MOVE_QUADS 0 // (movers.cuh)
-#endif
-constexpr int A_PITCH = BM + 4 * MOVE_QUADS;                          // from one k of the tile of A to the next
-constexpr unsigned A_BYTES = 4 * BM * BK, B_BYTES = 4 * WARP_N * BK;  // B_BYTES: of one half
+constexpr int A_PITCH = BM + A_PAD;                                   // from one k of the tile of A to the next
+constexpr unsigned A_BYTES = 4 * BM * BK, B_BYTES = 4 * HALF_N * BK;  // B_BYTES: of one half
 constexpr unsigned B_AT = (4 * A_PITCH * BK + 127) / 128 * 128;       // where a stage has its tile of B
 constexpr unsigned FULL = B_AT + 2 * B_BYTES, EMPTY = FULL + 8;       // and its barriers
 constexpr unsigned STAGE_BYTES = (EMPTY + 8 + 127) / 128 * 128;
@@ -78,8 +78,9 @@ __device__ __forceinline__ void persistent(const Schedule &schedule, unsigned ri
                                            float *C, float *partials, unsigned *flags, unsigned epoch, Feeder &feeder)
 {
     const unsigned warp = uniform(threadIdx.x / 32);
-    const int thread_row = warp / 2 * WARP_M + lane_row(), thread_col = warp % 2 * WARP_N + lane_col();
-    const unsigned from_a = keep(4 * thread_row), from_b = keep(B_AT + warp % 2 * B_BYTES + 4 * lane_col());
+    const int thread_row = warp / WARPS_ACROSS * WARP_M + lane_row(), thread_col = warp % WARPS_ACROSS * WARP_N + lane_col();
+    const unsigned from_a = keep(a_of_lane(warp / WARPS_ACROSS * WARP_M));
+    const unsigned from_b = keep(B_AT + warp % WARPS_ACROSS / WARPS_A_HALF * B_BYTES + b_of_lane(warp % WARPS_A_HALF * WARP_N));
 
     const unsigned last_stage = uniform(ring + RING_BYTES - STAGE_BYTES);
     unsigned stage = uniform(ring), parity = 0; // being worked on; parity is that of the next one's FULL
@@ -90,15 +91,13 @@ __device__ __forceinline__ void persistent(const Schedule &schedule, unsigned ri
 
         Accumulators acc = {};
         float a[TM], b[2][TN]; // of this k-step; b also of the next
-        auto load_a = [&](unsigned from, int m) { load_shared4(a + m, from + 4 * row_offset(m)); };
-        auto load_b = [&](unsigned from, int to, int n) { load_shared4(b[to] + n, from + 4 * col_offset(n)); };
         wait_barrier(stage + FULL, parity);
         #pragma unroll
         for (int n = 0; n < TN; n += 4)
-            load_b(stage + from_b, 0, n);
+            load_b4(b[0], stage + from_b, n);
         #pragma unroll
         for (int m = 0; m < TM; m += 4)
-            load_a(stage + from_a, m);
+            load_a4(a, stage + from_a, m);
 
         for (int left = k_tiles; left > 0;) {
             int run = feeder.run_length(left);
@@ -129,7 +128,7 @@ __device__ __forceinline__ void persistent(const Schedule &schedule, unsigned ri
 
                     // A quad of a is read for the next k-step as soon as this one is done with it.
                     const unsigned step_a = dot == BK - 1 ? next + from_a : stage + from_a + 4 * (dot + 1) * A_PITCH;
-                    const unsigned step_b = dot == BK - 1 ? next + from_b : stage + from_b + 4 * (dot + 1) * WARP_N;
+                    const unsigned step_b = dot == BK - 1 ? next + from_b : stage + from_b + 4 * (dot + 1) * HALF_N;
                     #pragma unroll
                     for (int i = 0; i < TM / 4; i++) {
                         const int quad = row_quad(dot, i);
@@ -138,11 +137,11 @@ __device__ __forceinline__ void persistent(const Schedule &schedule, unsigned ri
                             #pragma unroll
                             for (int n = 0; n < TN; n += 4)
                                 if (row == b_row(n / 4))
-                                    load_b(step_b, (dot + 1) % 2, n);
+                                    load_b4(b[(dot + 1) % 2], step_b, n);
                             if (A_LATE > 0 && row % 4 == A_LATE && row > 4)
-                                load_a(step_a, 4 * row_quad(dot, i - 1));
+                                load_a4(a, step_a, 4 * row_quad(dot, i - 1));
                             if (A_LATE > 0 && row == A_LATE && dot > 0)
-                                load_a(stage + from_a + 4 * dot * A_PITCH, 4 * row_quad(dot - 1, TM / 4 - 1));
+                                load_a4(a, stage + from_a + 4 * dot * A_PITCH, 4 * row_quad(dot - 1, TM / 4 - 1));
                             #pragma unroll
                             for (int n = 0; n < TN; n++) {
                                 const int m = 4 * quad + row % 4, column = ffma_column(FFMA_ORDER == 2 ? row + dot : row, n);
@@ -150,7 +149,7 @@ __device__ __forceinline__ void persistent(const Schedule &schedule, unsigned ri
                             }
                         }
                         if (A_LATE == 0 || (dot == BK - 1 && i == TM / 4 - 1))
-                            load_a(step_a, 4 * quad);
+                            load_a4(a, step_a, 4 * quad);
                     }
                 }
                 if (RELEASE_AT == 0)

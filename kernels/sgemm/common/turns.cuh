@@ -1,5 +1,7 @@
 // The warps that multiply also fill the ring, in turns: each owns a stage. Rungs 21 and 22.
 #pragma once
+#include "quad_operands.cuh"
+
 #include "persistent.cuh"
 
 static_assert(AHEAD < STAGES && FILL_AT < BK, "a copy needs a free stage; all happens inside one");
@@ -23,7 +25,7 @@ struct Producer {
     __device__ __forceinline__ void copy(const TensorMap &map_a, const TensorMap &map_b)
     {
         copy_tile_and_halves(stage + FULL, A_BYTES + 2 * B_BYTES, at.k, stage, map_a, at.row, stage + A_BYTES, map_b, at.col,
-                             stage + A_BYTES + B_BYTES, at.col + WARP_N);
+                             stage + A_BYTES + B_BYTES, at.col + HALF_N);
     }
 
     __device__ __forceinline__ void advance(const Schedule &schedule)
