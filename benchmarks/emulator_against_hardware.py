@@ -53,14 +53,14 @@ SANITIZERS_AT_ONCE = 10
 
 
 def cases(root: Path) -> list[Case]:
-    """Rungs 01 to 13, the cp.async kernels and the triads at an exact problem; some at a ragged one too."""
+    """Rungs 01 to 13, the cp.async kernels of one launch and the triads at an exact problem; some at a ragged one too."""
     found = []
     for operation in EXACT:
         folder = (root / "kernels" / operation).resolve()
         _, kernels = catalogued(folder)
         for name, kernel in kernels.items():
             number = name.partition("_")[0]
-            if kernel.source is None or (number.isdigit() and number > LAST_RUNG):
+            if kernel.source is None or kernel.workspaces or (number.isdigit() and number > LAST_RUNG):
                 continue
             found.append(Case(str(folder), name, "exact", EXACT[operation]))
             if name in RAGGED_KERNELS:

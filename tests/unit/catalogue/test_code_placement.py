@@ -1,4 +1,4 @@
-"""Rung 24's default gap keeps its two loops apart in the instruction cache, by the NVRTC that is here; a bad gap does not."""
+"""The default gaps of rungs 24 and 25 keep their two loops apart in the instruction cache, by the NVRTC that is here; a bad gap does not."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from placement import Placement, placement  # noqa: E402
 
 
 @cache
-def placed(**moved: str) -> Placement:
-    kernel = read_catalogue(FOLDER / "kernels.yaml", "kernels/sgemm/kernels.yaml").kernels["24_code_gap"]
+def placed(rung: str = "24_code_gap", **moved: str) -> Placement:
+    kernel = read_catalogue(FOLDER / "kernels.yaml", "kernels/sgemm/kernels.yaml").kernels[rung]
     levels = {**kernel.defaults(), **moved}
     built = build_kernel(
         FOLDER / str(kernel.source),
@@ -33,9 +33,12 @@ def placed(**moved: str) -> Placement:
     return placement(built.compilation.cubin)
 
 
-@pytest.mark.parametrize("moved", [{}, {"SHARED_TILES": "all"}], ids=["defaults", "all shared"])
-def test_the_default_gap_leaves_room_for_both_loops(moved: dict[str, str]) -> None:
-    assert placed(**moved).crowded == 0
+@pytest.mark.parametrize(
+    ("rung", "tiles"),
+    [("24_code_gap", "last_two"), ("24_code_gap", "all"), ("25_matrix_loads", "all"), ("25_matrix_loads", "last_two")],
+)
+def test_the_default_gap_leaves_room_for_both_loops(rung: str, tiles: str) -> None:
+    assert placed(rung, SHARED_TILES=tiles).crowded == 0
 
 
 def test_another_gap_does_not() -> None:
