@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 FFMA = 0x223
+RZ = 255  # stands for zero, and is not read
 REUSE = 58  # first of the three reuse flags, in the upper half of an instruction
 
 
@@ -29,7 +30,9 @@ def two_reads(code: Iterable[tuple[int, ...]]) -> tuple[int, int]:
             kept = {}
             continue
         registers = {0: low >> 24 & 0xFF, 1: low >> 32 & 0xFF, 2: high & 0xFF}
-        banks = [register & 1 for place, register in registers.items() if kept.get(place) != register]
+        banks = [
+            register & 1 for place, register in registers.items() if register not in (RZ, kept.get(place))
+        ]
         total += 1
         conflicts += max(banks.count(0), banks.count(1)) > 1
         kept = {place: register for place, register in registers.items() if high >> REUSE >> place & 1}

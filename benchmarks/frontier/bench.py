@@ -3,7 +3,8 @@
 A job is a dict: `id`, `cubin`, what describe_run() gave, and
 - `family`: jobs that are left out together, when two of them hung or crashed;
 - `check`: how many runs to check against float64, at least 1; with 2 the relative error is measured too;
-- `rounds`: how many pairs of a cuBLAS run and an arm's run to time, 0 for none.
+- `rounds`: how many pairs of a cuBLAS run and an arm's run to time, 0 for none;
+- `time_if_bad`: true times an arm with wrong results, too; without it such an arm is not timed.
 Its result has `bad` (elements out of tolerance), `frobenius` (relative error), `ms`, `cublas_ms` (medians), `percent` (median
 of cuBLAS's time over the arm's, pair by pair) and `tflops`; or `error`.
 """
@@ -112,7 +113,7 @@ def work(jobs: list[dict[str, Any]]) -> None:
                 problem = _Problem(gpu, job["values"])
             launch, reset = problem.bind(job)
             result |= problem.check(launch, reset, job["check"])
-            if job["rounds"] and not result["bad"]:
+            if job["rounds"] and (not result["bad"] or job.get("time_if_bad")):
                 result |= problem.time(launch, job["rounds"])
         except Exception as error:
             lost = LOST if "CUDA" in repr(error).upper() else ""

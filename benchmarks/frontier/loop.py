@@ -14,7 +14,8 @@ from pathlib import Path
 
 from banks import FFMA, text, two_reads
 
-BRANCH, LOAD = 0x947, 0x984  # BRA, LDS
+BRANCH, LDS, LDSM = 0x947, 0x984, 0x83B  # BRA and loads from shared memory
+LOADS = {LDS, LDSM}
 STALL = 41  # first of four bits, in the upper half
 # Points of cuBLAS at 4096 cubed that rung 23 lost in run 3 for each; least squares over the 270 variants above 106%.
 BASE, PER_CONFLICT, PER_STALL = 112.77, 0.0140, 0.0433
@@ -26,7 +27,7 @@ class Loop:
 
     slots: int
     ffmas: int
-    loads: int
+    loads: int  # LDS and LDSM
     conflicts: int  # FFMAs that must read two registers of a bank
     stalls: int  # cycles that the code waits after loads, beyond one each
 
@@ -44,9 +45,9 @@ def hot_loop(cubin: bytes, entry: str = "sgemm") -> Loop:
     return Loop(
         slots=len(body),
         ffmas=sum(low & 0xFFF == FFMA for low, _ in body),
-        loads=sum(low & 0xFFF == LOAD for low, _ in body),
+        loads=sum(low & 0xFFF in LOADS for low, _ in body),
         conflicts=two_reads(body)[1],
-        stalls=sum((high >> STALL & 15) - 1 for low, high in body if low & 0xFFF == LOAD),
+        stalls=sum((high >> STALL & 15) - 1 for low, high in body if low & 0xFFF in LOADS),
     )
 
 
