@@ -42,5 +42,5 @@ def test_only_the_jobs_of_the_named_experiments(new: Project, only: str, wanted:
 def test_an_unknown_name_ends_with_one_line(new: Project) -> None:
     run = new.snakemake("-n", "results/table.csv", "--config", "only=[alon]")
     assert run.status != 0
-    assert "kernelab: config.yaml: only: alon is no experiment; did you mean alone?" in run.output
+    assert "kernelab: --config: only: alon is no experiment; did you mean alone?" in run.output
     assert "Traceback" not in run.output

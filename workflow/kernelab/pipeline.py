@@ -53,9 +53,11 @@ class Pipeline:
         """
         files = [Path(name) for name in workflow.config_settings.configfiles]
         # `config` holds what the command line gave; with --configfile it holds those files too, read by YAML 1.1.
-        overrides = _typed(workflow.config_settings.config if files else config)
+        given = dict(workflow.config_settings.config)
+        overrides = _typed(given if files else config)
+        source = "--config" if files or config == given else "the Snakefile's config"
         try:
-            plan = load_plan(Path(), identify, overrides, files)
+            plan = load_plan(Path(), identify, overrides, files, source)
             layout = Layout(RESULTS, plan.device.id)
             digests = Digests(plan, Path())
             for key in plan.builds:

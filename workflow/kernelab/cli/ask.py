@@ -69,7 +69,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.quick:
         overlay["timing"] = QUICK
     # A wrong question is answered here, before Snakemake starts.
-    plan = load_plan(Path(), identify, overlay)
+    plan = load_plan(Path(), identify, overlay, overrides_from="ask")
     layout = Layout(RESULTS, plan.device.id)
     path = RESULTS / "ask" / f"{name}.yaml"
     write_text(path, yaml_text(overlay))

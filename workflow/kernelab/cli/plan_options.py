@@ -39,17 +39,27 @@ def read_plan(arguments: argparse.Namespace, over: Mapping[str, Any] | None = No
     Raises:
         UserError: one line for each fault in the files or the override.
     """
-    return load_plan(Path(), identify, overlay(_overrides(arguments), over or {}), arguments.configfile)
+    overrides = overlay(_overrides(arguments), over or {})
+    return load_plan(Path(), identify, overrides, arguments.configfile, _overrides_from(arguments))
 
 
 def read_resolver(arguments: argparse.Namespace) -> tuple[Resolver, dict[str, str]]:
     """What makes arms by hand, and the folder of each operation; errors as read_plan."""
-    resolver, folders, _ = load_resolver(Path(), identify, _overrides(arguments), arguments.configfile)
+    overrides, source = _overrides(arguments), _overrides_from(arguments)
+    resolver, folders, _ = load_resolver(Path(), identify, overrides, arguments.configfile, source)
     return resolver, folders
 
 
-def _overrides(arguments: argparse.Namespace) -> Any:
+def _overrides(arguments: argparse.Namespace) -> dict[str, Any]:
     try:
-        return json.loads(arguments.override)
+        overrides = json.loads(arguments.override)
     except ValueError as error:
         raise UserError(f'--override: not JSON ({error}); write it as {{"arch": "sm_80"}}') from None
+    if not isinstance(overrides, dict):
+        raise UserError('--override: must be a JSON object; write it as {"arch": "sm_80"}')
+    return overrides
+
+
+def _overrides_from(arguments: argparse.Namespace) -> str:
+    """Which option the user wrote: what comes by the environment is Snakemake's --config."""
+    return "--config" if arguments.override == os.environ.get(OVERRIDES) else "--override"

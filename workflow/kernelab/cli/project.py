@@ -111,7 +111,8 @@ def run_experiment(arguments: argparse.Namespace) -> None:
             f"{document.where(('experiments', arguments.name))}: is already there; choose another name"
         )
     # The whole plan is made with it, in memory, before a byte of the file changes.
-    plan = load_plan(Path(), identify, {"experiments": {arguments.name: declared}, "only": []})
+    more = {"experiments": {arguments.name: declared}, "only": []}
+    plan = load_plan(Path(), identify, more, overrides_from="new-experiment")
     text = _inserted(path.read_text(encoding="utf-8"), arguments.name, declared)
     write_text(path, text)
     arms = len(plan.experiments[arguments.name].arms)

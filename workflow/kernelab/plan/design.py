@@ -9,7 +9,7 @@ from typing import Any
 from kernelab.plan.arms import Comparison, PlannedExperiment
 from kernelab.plan.config import DESIGNS, Experiment
 from kernelab.plan.model import level_text
-from kernelab.plan.resolve import Resolver, Unresolvable
+from kernelab.plan.resolve import Resolver, Unresolvable, made_from
 
 Settings = dict[str, str]
 
@@ -26,38 +26,47 @@ class Designer:
         self._resolver = resolver
         self._name = name
         self._experiment = experiment
+        self._design = next(name for name in DESIGNS if getattr(experiment, name) is not None)
+        # The keys that name its kernels: with them, a level that does not fit may be another file's fault.
+        self._kernel_keys = ("ladder", "operation") if self._design == "ladder" else ("base", "bases")
         self._arms: list[str] = []
         self._comparisons: list[Comparison] = []
 
     def expand(self) -> PlannedExperiment:
         experiment = self._experiment
-        design = next(name for name in DESIGNS if getattr(experiment, name) is not None)
-        kernels = self._ladder() if design == "ladder" else (experiment.bases or (experiment.base or "",))
-        operation = self._operation(kernels)
+        is_ladder = self._design == "ladder"
+        with made_from(*self._kernel_keys):
+            kernels = self._ladder() if is_ladder else (experiment.bases or (experiment.base or "",))
+            operation = self._operation(kernels)
         problems = experiment.at or (self._resolver.default_problem(operation),)
         for problem in problems:
-            if design == "ladder":
-                self._expand_ladder(kernels, problem)
+            if is_ladder:
+                with made_from(*self._kernel_keys, "hold"):
+                    self._expand_ladder(kernels, problem)
                 continue
             for kernel in kernels:
-                base = self._held(self._resolver.base_settings(kernel, problem))
-                if experiment.vary is not None:
-                    ((variable, levels),) = experiment.vary.items()
-                    self._expand_vary(base, variable, levels)
-                elif experiment.steps is not None:
-                    self._expand_steps(base, experiment.steps)
-                elif experiment.factorial is not None:
-                    self._expand_factorial(base, experiment.factorial)
-                elif experiment.configurations is not None:
-                    self._expand_configurations(base, experiment.configurations)
+                with made_from(*self._kernel_keys, "hold", self._design):
+                    self._expand_from(self._held(self._settings(kernel, problem)))
         return PlannedExperiment(
             name=self._name,
             question=experiment.question,
-            design=design,
+            design=self._design,
             arms=tuple(self._arms),
             comparisons=tuple(self._comparisons),
             references=self._references(operation),
         )
+
+    def _expand_from(self, base: Settings) -> None:
+        experiment = self._experiment
+        if experiment.vary is not None:
+            ((variable, levels),) = experiment.vary.items()
+            self._expand_vary(base, variable, levels)
+        elif experiment.steps is not None:
+            self._expand_steps(base, experiment.steps)
+        elif experiment.factorial is not None:
+            self._expand_factorial(base, experiment.factorial)
+        elif experiment.configurations is not None:
+            self._expand_configurations(base, experiment.configurations)
 
     def _ladder(self) -> tuple[str, ...]:
         ladder = self._experiment.ladder
@@ -91,6 +100,10 @@ class Designer:
             )
         return next(iter(owners))
 
+    def _settings(self, kernel: str, problem: str) -> Settings:
+        with made_from(*self._kernel_keys, "at"):
+            return self._resolver.base_settings(kernel, problem)
+
     def _held(self, settings: Settings) -> Settings:
         moving = self._moving()
         for variable, level in self._experiment.hold.items():
@@ -98,7 +111,8 @@ class Designer:
                 raise Unresolvable("hold.kernel: the kernel is what base names")
             if variable in moving:
                 raise Unresolvable(f"{variable} is both held and varied; drop it from hold")
-            settings = self._resolver.move(settings, variable, level)
+            with made_from(*self._kernel_keys, "hold"):
+                settings = self._resolver.move(settings, variable, level)
         return settings
 
     def _moving(self) -> set[str]:
@@ -110,7 +124,8 @@ class Designer:
     def _moved(self, settings: Settings, variable: str, level: Any) -> Settings:
         if variable == "kernel":
             return self._resolver.change_kernel(settings, self._experiment.hold, level_text(level))
-        return self._resolver.move(settings, variable, level)
+        with made_from(*self._kernel_keys, self._design):
+            return self._resolver.move(settings, variable, level)
 
     def _expand_vary(self, base: Settings, variable: str, levels: Sequence[Any]) -> None:
         if variable == "kernel" and base["kernel"] not in levels:
@@ -184,12 +199,14 @@ class Designer:
         for index, setting in enumerate(configurations, start=1):
             settings = base
             for variable, level in setting.items():
-                if self._resolver.kind(base["kernel"], variable) not in ("parameter", "composite"):
-                    raise Unresolvable(
-                        f"configuration {index}: {variable} is no parameter of {base['kernel']}; "
-                        "hold it, or vary it alone"
-                    )
-                settings = self._resolver.move(settings, variable, level)
+                with made_from(*self._kernel_keys, self._design):
+                    kind = self._resolver.kind(base["kernel"], variable)
+                    if kind not in ("parameter", "composite"):
+                        raise Unresolvable(
+                            f"configuration {index}: {variable} is no parameter of {base['kernel']}; "
+                            "hold it, or vary it alone"
+                        )
+                settings = self._moved(settings, variable, level)
             if settings == base:
                 raise Unresolvable(f"configuration {index} is the base itself; drop it")
             other = self._resolver.arms[self._add(settings, new=True)]
@@ -208,7 +225,7 @@ class Designer:
     def _expand_ladder(self, kernels: Sequence[str], problem: str) -> None:
         if len(kernels) < 2:
             raise Unresolvable("a ladder needs two kernels or more")
-        rungs = [self._held(self._resolver.base_settings(kernel, problem)) for kernel in kernels]
+        rungs = [self._held(self._settings(kernel, problem)) for kernel in kernels]
         for settings in rungs:
             self._add(settings, new=True)
         for lower, upper in itertools.pairwise(rungs):

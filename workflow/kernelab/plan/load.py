@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +13,10 @@ from kernelab.plan.arms import Device, OperationPlan, Plan
 from kernelab.plan.catalogue import Catalogue, read_catalogue
 from kernelab.plan.config import Config
 from kernelab.plan.design import Designer
-from kernelab.plan.model import validate
+from kernelab.plan.model import named_keys, require_mapping, validate
 from kernelab.plan.resolve import Resolver, Unresolvable
 from kernelab.plan.search import plan_search
-from kernelab.plan.strict_yaml import Document
+from kernelab.plan.strict_yaml import Document, KeyPath
 
 CONFIG = "config.yaml"
 DEFAULT_ARCH = "sm_86"
@@ -31,6 +32,7 @@ def load_plan(
     identify: Identify,
     overrides: Mapping[str, Any] | None = None,
     config_files: Sequence[Path] = (),
+    overrides_from: str = "--config",
 ) -> Plan:
     """The plan of the project in a folder.
 
@@ -39,11 +41,12 @@ def load_plan(
         identify: resolves the config's `device` to a device (a GPU's UUID or `emulated`).
         overrides: values laid over config.yaml (Snakemake's --config), nested like it.
         config_files: further files laid over config.yaml, in order (Snakemake's --configfile).
+        overrides_from: what messages call the source of `overrides`.
 
     Raises:
-        UserError: one line for each fault, naming file, line, key and reason.
+        UserError: one line for each fault, naming file, line, key and reason; the file is the last that has the key.
     """
-    resolver, folders, document = load_resolver(root, identify, overrides, config_files)
+    resolver, folders, document = load_resolver(root, identify, overrides, config_files, overrides_from)
     config = resolver.config
     experiments = {}
     for name, experiment in config.experiments.items():
@@ -52,7 +55,10 @@ def load_plan(
         try:
             experiments[name] = Designer(resolver, name, experiment).expand()
         except Unresolvable as error:
-            raise UserError(f"{document.where(('experiments', name))}: {error}") from None
+            where = document.where(
+                ("experiments", name), [("experiments", name, part) for part in error.keys]
+            )
+            raise UserError(f"{where}: {error}") from None
     # A search's base is built and checked for the search alone: no table has a row of it.
     arms = dict(resolver.arms)
     searches = {}
@@ -60,8 +66,10 @@ def load_plan(
         try:
             searches[name] = plan_search(resolver, name, search)
         except Unresolvable as error:
-            key, reason = _within(str(error), ("base", "hold", "over", "at"))
-            raise UserError(f"{document.where(('search', name, *key))}: {reason}") from None
+            below, reason = _within(str(error), ("base", "hold", "over", "at"))
+            key = ("search", name, *below)
+            causes = [*([key] if below else []), *(("search", name, part) for part in error.keys)]
+            raise UserError(f"{document.where(key, causes)}: {reason}") from None
     operations = {
         name: OperationPlan(
             folder=folders[name], operation=catalogue.operation, kernels=dict(catalogue.kernels)
@@ -89,6 +97,7 @@ def load_resolver(
     identify: Identify,
     overrides: Mapping[str, Any] | None = None,
     config_files: Sequence[Path] = (),
+    overrides_from: str = "--config",
 ) -> tuple[Resolver, dict[str, str], Document]:
     """What arms are made by, without the experiments: the resolver, each operation's folder, and config.yaml for messages.
 
@@ -96,17 +105,50 @@ def load_resolver(
     """
     document = strict_yaml.read(root / CONFIG, CONFIG)
     for path in config_files:
-        extra = strict_yaml.read(path)
-        document = Document(document.file, overlay(document.data, extra.data), document.lines)
+        document = _laid_over(document, strict_yaml.read(path, _shown(path)))
     if overrides:
-        document = Document(document.file, overlay(document.data, overrides), document.lines)
+        no_lines = dict.fromkeys(_keys(overrides), 0)
+        document = _laid_over(document, Document(overrides_from, dict(overrides), no_lines))
     config = validate(Config, document)
     folders, catalogues = _catalogues(root)
     try:
-        return Resolver(config, catalogues, identify(config.device)), folders, document
+        return Resolver(config, catalogues, _identified(identify, config.device, document)), folders, document
     except Unresolvable as error:
         key, reason = _within(str(error), ("problems",))
-        raise UserError(f"{document.where(key)}: {reason}") from None
+        raise UserError(f"{document.where(key, named_keys(key, reason))}: {reason}") from None
+
+
+def _laid_over(under: Document, over: Document) -> Document:
+    require_mapping(Config, over)
+    if under.data is not None:  # an empty config.yaml takes everything from what is laid over it
+        require_mapping(Config, under)
+    return replace(over, data=overlay(under.data, over.data), under=under)
+
+
+def _keys(data: Any, above: KeyPath = ()) -> Iterator[KeyPath]:
+    """The path of every key and item of nested data."""
+    items = data.items() if isinstance(data, Mapping) else enumerate(data) if isinstance(data, list) else ()
+    for key, value in items:
+        path = (*above, str(key))
+        yield path
+        yield from _keys(value, path)
+
+
+def _shown(path: Path) -> str:
+    """A file as the user would name it: Snakemake makes the paths of --configfile absolute."""
+    here, absolute = Path.cwd(), path.absolute()
+    return (absolute.relative_to(here) if absolute.is_relative_to(here) else path).as_posix()
+
+
+def _identified(identify: Identify, wanted: str, document: Document) -> Device:
+    try:
+        return identify(wanted)
+    except UserError as error:
+        key = ("device",)
+        if document.owner(key).under is None:
+            raise
+        # Where a device is looked for, no other file than config.yaml is known.
+        raise UserError(str(error).replace(f"{CONFIG}: device", document.where(key), 1)) from None
 
 
 def overlay(under: Any, over: Any) -> Any:
@@ -151,5 +193,5 @@ def _catalogues(root: Path) -> tuple[dict[str, str], dict[str, Catalogue]]:
 def _within(message: str, sections: Sequence[str]) -> tuple[tuple[str, ...], str]:
     """A message `section.key: reason` as key and reason; one that begins otherwise has no key."""
     head, _, reason = message.partition(": ")
-    key = tuple(head.split("."))
+    key = tuple(head.split(".", 1))  # a name may hold dots
     return (key, reason) if key[0] in sections else ((), message)

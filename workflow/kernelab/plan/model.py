@@ -15,6 +15,7 @@ from kernelab.plan.strict_yaml import Document, KeyPath
 
 NAME = re.compile(r"^[A-Za-z0-9_][A-Za-z0-9_.+-]{0,79}$")
 IDENTIFIER = re.compile(r"^[A-Za-z_][A-Za-z0-9_]{0,63}$")
+_LINE = re.compile(r":\d+$")
 
 
 class Strict(BaseModel):
@@ -101,10 +102,7 @@ def validate(model: type[M], document: Document) -> M:
     Raises:
         UserError: one line for each fault: file:line: key: reason.
     """
-    if document.data is None:
-        raise UserError(f"{document.file}: is empty; expected {', '.join(model.model_fields)}")
-    if not isinstance(document.data, dict):
-        raise UserError(f"{document.file}: must be a mapping with the keys {', '.join(model.model_fields)}")
+    require_mapping(model, document)
     try:
         return model.model_validate(document.data)
     except ValidationError as error:
@@ -113,8 +111,17 @@ def validate(model: type[M], document: Document) -> M:
             where, reason = _place_and_reason(document, model, fault)
             # A YAML alias repeats its faults under another key, on the same line.
             line = where.split(": ")[0]
-            lines.setdefault((line, reason), f"{where}: {reason}")
+            place = line if _LINE.search(line) else where
+            lines.setdefault((place, reason), f"{where}: {reason}")
         raise UserError("\n".join(lines.values())) from None
+
+
+def require_mapping(model: type[Strict], document: Document) -> None:
+    """Raises UserError where a document, or what is laid over it, holds no keys at all."""
+    if document.data is None:
+        raise UserError(f"{document.file}: is empty; expected {', '.join(model.model_fields)}")
+    if not isinstance(document.data, dict):
+        raise UserError(f"{document.file}: must be a mapping with the keys {', '.join(model.model_fields)}")
 
 
 def _without_consequences(faults: list[Any]) -> list[Any]:
@@ -140,16 +147,25 @@ def _place_and_reason(document: Document, model: type[Strict], fault: Any) -> tu
     # A union puts the names of its members into the location; only keys that the file has are shown.
     key = _existing(document.data, location, missing=fault["type"] == "missing")
     reason = fault["msg"].removeprefix("Value error, ").removeprefix("Assertion failed, ")
+    causes: list[KeyPath] = []
     if fault["type"] == "extra_forbidden":
         known = _siblings(model, location[:-1])
         reason = f"unknown key{suggestion(location[-1], known)}"
     elif fault["type"] == "missing":
         reason = "this key is required"
-    elif fault["type"] not in ("value_error", "assertion_error"):
+    elif fault["type"] in ("value_error", "assertion_error"):
+        causes = named_keys(key, reason)
+    else:
         reason = (
             f"{reason} (found: {fault['input']!r})" if not isinstance(fault["input"], dict | list) else reason
         )
-    return document.where(key), reason
+    return document.where(key, causes), reason
+
+
+def named_keys(key: KeyPath, reason: str) -> list[KeyPath]:
+    """The keys that the reason of a fault names: a section's anywhere in it, those of the whole file where it begins."""
+    words = re.findall(r"[\w.]+", reason) if key else [reason.partition(": ")[0]]
+    return [(*key, *word.split(".", 1)) for word in words]
 
 
 def _existing(data: Any, location: KeyPath, *, missing: bool) -> KeyPath:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 from kernelab.plan.arms import DATA, L2, Arm, Build, Device, Problem, VariableKind, variant_name
@@ -14,7 +15,22 @@ ARCHS = tuple(f"sm_{n}" for n in (75, 80, 86, 87, 88, 89, 90, 100, 103, 110, 120
 
 
 class Unresolvable(ValueError):
-    """A setting that does not fit; the message names it and says why."""
+    """A setting that does not fit; the message names it and says why.
+
+    keys   those of the experiment or search that the setting is made from; none where it may be any
+    """
+
+    keys: tuple[str, ...] = ()
+
+
+@contextmanager
+def made_from(*keys: str) -> Iterator[None]:
+    """What is resolved inside is made from these keys of an experiment or search; an inner call knows better."""
+    try:
+        yield
+    except Unresolvable as error:
+        error.keys = error.keys or keys
+        raise
 
 
 class Resolver:

@@ -9,7 +9,7 @@ from typing import Any
 from kernelab.plan.arms import PlannedSearch
 from kernelab.plan.config import CONFIRMATION, Search
 from kernelab.plan.model import level_text, suggestion
-from kernelab.plan.resolve import Resolver, Unresolvable
+from kernelab.plan.resolve import Resolver, Unresolvable, made_from
 
 # What a space may hold to be searched in full; more asks for a sampler.
 MAX_POINTS = 100_000
@@ -27,14 +27,16 @@ def plan_search(resolver: Resolver, name: str, search: Search) -> PlannedSearch:
     if declared.source is None:
         raise Unresolvable(f"base: {search.base} is a library function; it has no parameters to search")
     operation = resolver.owner[search.base]
-    over = {variable: _levels(resolver, search, variable) for variable in search.over}
-    _moved_once(resolver, search)
-    with _under("at"):
+    with made_from("base"):
+        over = {variable: _levels(resolver, search, variable) for variable in search.over}
+    with made_from("hold", "over"):
+        _moved_once(resolver, search)
+    with made_from("base"), _under("at"):
         settings = resolver.base_settings(search.base, search.at or resolver.default_problem(operation))
     for variable, level in search.hold.items():
         if variable in ("kernel", "problem"):
             raise Unresolvable(f"hold.{variable}: name it with {'base' if variable == 'kernel' else 'at'}")
-        with _under(f"hold.{variable}"):
+        with made_from("base"), _under(f"hold.{variable}"):
             settings = resolver.move(settings, variable, level)
     points = 1
     for levels in over.values():
@@ -46,7 +48,8 @@ def plan_search(resolver: Resolver, name: str, search: Search) -> PlannedSearch:
             f"over: {points:,} points are too many for sampler: all ({MAX_POINTS:,} at most); "
             "use sampler: random or tpe, or fewer levels"
         )
-    base = resolver.arm(settings)
+    with made_from("base", "hold", "at"):
+        base = resolver.arm(settings)
     return PlannedSearch(
         name=name,
         question=search.question,

@@ -8,6 +8,7 @@ YAML 1.2 core schema says (https://yaml.org/spec/1.2.2/#103-core-schema), and tw
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -33,19 +34,45 @@ MAX_KEYS = 200_000
 
 @dataclass(frozen=True)
 class Document:
-    """A parsed file: its data and, for messages, the line (from 1) of every key."""
+    """A parsed file: its data and, for messages, the line (from 1; 0: it has no lines) of every key.
+
+    under   what it is laid over; `data` is then that of both, and `lines` still those of this file alone
+    """
 
     file: str
     data: Any
     lines: dict[KeyPath, int] = field(default_factory=dict)
+    under: Document | None = None
 
-    def where(self, key: KeyPath) -> str:
-        """`file:line: a.b.c`, with the line of the deepest part of the key that the file has."""
-        for length in range(len(key), 0, -1):
-            line = self.lines.get(key[:length])
-            if line is not None:
-                return f"{self.file}:{line}: {'.'.join(key)}"
-        return f"{self.file}: {'.'.join(key)}" if key else self.file
+    def where(self, key: KeyPath, causes: Sequence[KeyPath] = ()) -> str:
+        """`file:line: a.b.c`, with the line of the deepest part of the key that the file has.
+
+        Args:
+            causes: the keys, where the fault is of several; the last file that has one of them is named.
+        """
+        owner = self.owner(key, causes)
+        parts = _upwards(key)
+        if owner.under is not None and not key:
+            parts = iter(causes)  # only config.yaml's own faults of the whole name no line
+        line = next((owner.lines[part] for part in parts if part in owner.lines), 0)
+        place = f"{owner.file}:{line}" if line else owner.file
+        return f"{place}: {'.'.join(key)}" if key else place
+
+    def owner(self, key: KeyPath, causes: Sequence[KeyPath] = ()) -> Document:
+        """Of the files laid over each other, the last that has one of the causes; else the deepest part of the key."""
+        layers = [self]
+        while layers[-1].under is not None:
+            layers.append(layers[-1].under)
+        for keys in (causes, *([part] for part in _upwards(key))):
+            for layer in layers:
+                if any(one in layer.lines for one in keys):
+                    return layer
+        return layers[-1]
+
+
+def _upwards(key: KeyPath) -> Iterator[KeyPath]:
+    """a.b.c, a.b, a."""
+    return (key[:length] for length in range(len(key), 0, -1))
 
 
 def read(path: Path, shown_as: str | None = None) -> Document:
