@@ -1,4 +1,4 @@
-"""Writes .frontier/rungs.json and cubins of rungs 13 to 24: every launch at every problem, for rungs.py to run without kernelab.
+"""Writes .frontier/rungs.json and cubins of rungs 13 to 25: every launch at every problem, for rungs.py to run without kernelab.
 
 Usage: PYTHONPATH=workflow python3 benchmarks/frontier/make_rungs.py [kernel[:SETTING=level ...] ...]     needs nvcc, no GPU
 """
@@ -14,8 +14,8 @@ from describe import ROOT, WORK, catalogue, compile_command, describe_build, des
 from problems import CHECKS, TIMES
 
 RUNGS = "13_final 14_swizzled 15_interleaved 16_serpentine 17_cp_async_ring 18_tma_ring 19_rotating_producer 20_early_poll"
-RUNGS += " 21_stream_k 22_late_transposition 23_spare_warps 24_code_gap"
-AT_ALL_SIZES = ("16", "20", "21", "22", "23", "24")
+RUNGS += " 21_stream_k 22_late_transposition 23_spare_warps 24_code_gap 25_matrix_loads"
+AT_ALL_SIZES = ("16", "20", "21", "22", "23", "24", "25")
 
 
 def main(names: list[str]) -> None:

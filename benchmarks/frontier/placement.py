@@ -1,4 +1,4 @@
-"""Where the hot loop of rungs 23 and 24 and the loop of their spare warps lie in the instruction cache of an H200.
+"""Where the hot loop of rungs 23 to 25 and the loop of their spare warps lie in the instruction cache of an H200.
 
 Usage: python3 benchmarks/frontier/placement.py CUBIN ...
 Code that lies a multiple of 8 KB apart takes one place of that cache, which holds four lines of 128 bytes: the time of

@@ -11,6 +11,7 @@ ROOT = Path(__file__).parents[3]
 SNAPSHOT = ROOT / "results" / "snapshots" / "nvidia-h200"
 FRONTIER = SNAPSHOT / "frontier"
 FRONTIER_24 = SNAPSHOT / "frontier_24"  # rung 24, on another card
+FRONTIER_25 = SNAPSHOT / "frontier_25"  # rungs 13 to 25, on a third
 
 FIGURE = re.compile(r"\d+\.\d+|\d+ ?%|\d+ (?:ms|MB|GB|registers|million|warps)")
 

@@ -18,14 +18,16 @@ from kernelab.timing.rounds import pair_rounds
 from kernelab.timing.samples import read_samples
 
 WHOLE = (ROOT / "docs" / "frontier.md").read_text(encoding="utf-8")
-# The section on rung 24 is of another snapshot (test_frontier_24_section).
+# What is between is of other snapshots (test_frontier_24_section, test_frontier_25_section).
 BEFORE, _, REST = WHOLE.partition("\n## Rung 24: where the code lies\n")
-PAGE = BEFORE + "\n## " + REST.partition("\n## ")[2]
+FROM = "\n## What did not help\n"
+PAGE = BEFORE + FROM + REST.partition(FROM)[2]
 # What comes from earlier runs, and says so, is in no snapshot.
 MEASURED = PAGE.partition("\nFrom earlier runs on H200s")[0]
 NEXT = PAGE.partition("\n## What to try next\n")[2].partition("\n## ")[0]
 CUBLAS, LAST = "00_cublas", "23_spare_warps"
 GOAL = 112.1
+LAST_HEADLINE = BEFORE.partition("**Rung 25 ")[2].partition("**")[0]
 OTHERS_HEADLINE = BEFORE.partition("rung 24, on another H200, ")[2].partition(". All of it")[0]
 DEFAULTS = (
     read_catalogue(ROOT / "kernels/sgemm/kernels.yaml", "kernels/sgemm/kernels.yaml").kernels[LAST].defaults()
@@ -138,6 +140,7 @@ def facts() -> list[str]:
         "which reaches " + f"{number('13_final', 'pct_of_cublas'):.1f}% of cuBLAS on an H200",
         f"takes {with_interval(large)} of cuBLAS's time at 4096 cubed: {speed:.1f}% of its speed",
         one_line(OTHERS_HEADLINE),
+        one_line(LAST_HEADLINE),
         "NVRTC 13.0",
         "the 95% interval",
         "beta 0.5",
