@@ -25,7 +25,13 @@ def plan() -> Plan:
 
 
 def test_only_its_own_experiments_are_planned(plan: Plan) -> None:
-    assert list(plan.experiments)[:5] == ["frontier", "frontier_sizes", "ldmatrix_for_all", "kept", "fp32_ceiling"]
+    assert list(plan.experiments)[:5] == [
+        "frontier",
+        "frontier_sizes",
+        "ldmatrix_for_all",
+        "kept",
+        "fp32_ceiling",
+    ]
     settings = [plan.experiments[name] for name in list(plan.experiments)[5:]]
     assert len(settings) == 6
     assert all(c.variable != "kernel" for experiment in settings for c in experiment.comparisons)
