@@ -153,6 +153,8 @@ def facts() -> list[str]:
         {row["variant"].partition("|")[0]: float(row["percent"]) for row in RUN6 if row["problem"] == problem}
         for problem in ("square_1024", "frontier_ragged")
     )
+    last_call = {row["variant"]: float(row["percent"]) for row in RUN6 if row["call"] == "6"}
+    in_step = max(percent for variant, percent in last_call.items() if variant.startswith("step"))
     at_random = [float(row["percent"]) for row in RUN6 if row["call"] == "2"]
     on_the_card = sum(row["call"] in ("3", "5") for row in RUN6)
     nop = next(float(row["percent"]) for row in RUN5 if row["change"] == "nop")
@@ -178,6 +180,8 @@ def facts() -> list[str]:
         f"(`{winner['verdict']}`)",
         f"between {min(at_random):.2f} and {max(at_random):.2f}% of cuBLAS in one call (run6.csv, call 2)",
         f"takes {with_interval(sm_80)} of rung 17's time (`{sm_80['verdict']}`), and reaches {sm_80_percent:.1f}% of cuBLAS",
+        f"{last_call['c2_4_16_128']:.2f}% in a screening (run6.csv, call 6), and {last_call['c1_4_16_128']:.2f} with",
+        f"at most {in_step:.2f} against {last_call['base']:.2f} (run6.csv, call 6)",
         "beta 0.5",
         f"{with_interval(kept['square_4096'])} at 4096 cubed, {with_interval(kept['square_8192'])} at 8192 cubed and "
         f"{with_interval(kept['skinny'])} at the skinny problem, but {with_interval(kept['square_1024'])} at 1024 cubed",
