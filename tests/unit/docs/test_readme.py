@@ -96,3 +96,12 @@ def test_the_benchmark_figures_are_the_snapshots() -> None:
     assert f"of {len(pairs)} comparisons of a kernel with itself none is called" in one_line(TEXT)
     assert {row["verdict"] for row in pairs} == {"equivalent"}
     assert {row["covered"] for row in rows_of("benchmarks/planted_slowdown.csv")} == {"True"}
+
+
+def test_the_list_of_shared_headers_has_them_all() -> None:
+    common = ROOT / "kernels" / "sgemm" / "common"
+    named = set(re.findall(r"`([a-z0-9_]+)`", (common / "README.md").read_text(encoding="utf-8")))
+    headers = {path.stem for path in common.glob("*.cuh")}
+    kernels = {path.stem for path in common.parent.glob("*.cu")}
+    assert headers <= named
+    assert named <= headers | kernels

@@ -52,7 +52,7 @@ def sectors(addresses: NDArray[np.int64], width: int) -> NDArray[np.int64]:
 def wavefronts(
     addresses: NDArray[np.int64], active: NDArray[np.bool_] | None, width: int, parted: bool = False
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Shared-memory wavefronts of each request, and the fewest that its distinct words would need.
+    """Shared-memory wavefronts of each request, and the fewest that its distinct words would need, or its matrices.
 
     A wavefront serves at most one word of each of the 32 banks; lanes that read the same word share it. A 64-bit
     request is served by half-warps, a 128-bit one by quarter-warps. Two neighbouring parts are served together when
@@ -61,11 +61,11 @@ def wavefronts(
     """
     shape = addresses.shape
     rows = addresses.reshape(-1, 32)
+    mask = None if active is None else np.broadcast_to(active, shape).reshape(-1, 32)
     if width <= 4:
         counts, words = _conflicts(rows, 1)
         result, distinct = counts, words
     else:
-        mask = None if active is None else np.broadcast_to(active, shape).reshape(-1, 32)
         merged = (_pairs_agree(rows, mask, 1) | _pairs_agree(rows, mask, 2)) & (not parted)
         part = 16 if width == 8 else 8
         result = np.zeros(len(rows), np.int64)
@@ -82,6 +82,9 @@ def wavefronts(
             result[select] = counts.reshape(-1, 32 // size).sum(1)
         distinct = _conflicts(rows, width // 4)[1]
     ideal = -(-distinct // BANKS)
+    if parted:  # each of these parts is a pass of its own, however few its words are
+        parts = np.ones((len(rows), 4), np.bool_) if mask is None else mask.reshape(-1, 4, 8).any(2)
+        ideal = parts.sum(1)
     return result.reshape(shape[:-1]), ideal.reshape(shape[:-1])
 
 
