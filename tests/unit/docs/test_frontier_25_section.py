@@ -9,6 +9,9 @@ from math import prod
 import pytest
 from snapshot_figures import FRONTIER_25, ROOT, one_line, rows_of, size_line, unchecked, with_interval
 
+from kernelab.report.beside import beside
+from kernelab.report.reader import read_results
+
 PAGE = (ROOT / "docs" / "frontier.md").read_text(encoding="utf-8")
 SECTION = PAGE.partition("\n## Rung 25: what a load costs\n")[2].partition("\n## ")[0]
 SINGLE = PAGE.partition("\n## One setting each\n")[2].partition("\n## ")[0]
@@ -162,7 +165,17 @@ def facts() -> list[str]:
     cost = sorted((1 - float(base) / nop) * turn / LOADS for base in RUN5_BASES["2"])
     faster = {f"{100 * (nop / float(base) - 1):.0f}" for base in RUN5_BASES["2"]}
     assert faster == {"6"}
+    sides = beside(
+        read_results(FRONTIER_25), *(f"{arm}/default@square_4096" for arm in (RUNG, CUBLAS)), "frontier"
+    )
+    factor = {
+        f.name: f.second / f.first for f in sides.figures if f.section == "factors" and f.first and f.second
+    }
     return [
+        f"cuBLAS needs {factor['time measured']:.4f} of the time, made of instructions {factor['instructions']:.4f}, cycles an "
+        f"issue {factor['cycles an issue']:.4f}, and elapsed over active cycles {factor['elapsed over active']:.4f}",
+        "(1.0303 for rung 23, above)",  # (test_frontier_page)
+        "{:.0f} MHz beside {:.0f}".format(*(float(RUNGS[rung]["sm_clock_mhz"]) for rung in (RUNG, CUBLAS))),
         f"Rung 25 takes {with_interval(STEPS[RUNG])} of rung 24's time, and passes the goal of {GOAL}%",
         "NVRTC 13.0",
         "the loop would be 6% faster",

@@ -110,6 +110,19 @@ def test_stalls_sum_to_what_a_warp_waits(results: Results) -> None:
         assert stalls + 1.0 == pytest.approx(waits, rel=0.01)  # and the issue itself
 
 
+def test_matrix_loads_count_as_shared_loads() -> None:
+    rungs = [f"{rung}/default@square_4096" for rung in ("24_code_gap", "25_matrix_loads")]
+    found = figures(beside(read_results(SNAPSHOT / "frontier_25"), *rungs, "frontier"))
+    loads = found["executed", "matrix loads (ldmatrix)"]
+    shared = found["executed", "shared loads"]
+    assert None not in (*loads, *shared)
+    # Rung 24 transposes A by ldmatrix, rung 25 has no other loads of shared memory.
+    assert 0 < float(loads[0] or 0) < float(shared[0] or 0)
+    assert shared[1] == 0
+    assert found["executed", "passes a shared load"] == pytest.approx((2, 4), rel=0.05)
+    assert found["executed", "matrix stores (stmatrix)"][0] == 0
+
+
 def test_the_experiment_that_compares_the_two_is_preferred(results: Results) -> None:
     assert beside(results, "12_double_buffered", "13_final").experiments[0] == "ladder"
     found = beside(results, FINAL, CUBLAS, profiles=False)

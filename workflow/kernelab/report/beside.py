@@ -74,11 +74,13 @@ _EXECUTED = (
     ("bulk copies (TMA)", "smsp__sass_inst_executed_op_tma_ld.sum"),
     ("shared loads", "smsp__sass_inst_executed_op_shared_ld.sum"),
     ("shared stores", "smsp__sass_inst_executed_op_shared_st.sum"),
+    ("matrix loads (ldmatrix)", "smsp__inst_executed_op_ldsm.sum"),
+    ("matrix stores (stmatrix)", "smsp__inst_executed_op_shared_stsm.sum"),
     ("local loads", "smsp__sass_inst_executed_op_local_ld.sum"),
     ("local stores", "smsp__sass_inst_executed_op_local_st.sum"),
 )
 _PIPES = ("alu", "lsu", "uniform", "adu", "tma")  # the FMA pipe is a counter of its own
-_SHARED_LOADS = "smsp__sass_inst_executed_op_shared_ld.sum"
+_SHARED_LOADS = ("smsp__sass_inst_executed_op_shared_ld.sum", "smsp__inst_executed_op_ldsm.sum")
 _SHARED_PASSES = "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum"
 _MOST_STALLS = 3
 
@@ -276,10 +278,13 @@ def _executed(kernels: list[Sequence[ProfiledKernel]]) -> Iterator[Figure]:
         single = [sequence if len(sequence) == 1 else () for sequence in kernels]
         shares = [_sum(sequence, metric) for sequence in single]
         yield Figure("executed", f"{pipe} pipe", "% of peak", shares[0], shares[1])
-    # More than one for a load's width (two or four for 64 or 128 bits that no two lanes share) or for bank conflicts.
-    loads = [_sum(sequence, _SHARED_LOADS) for sequence in kernels]
-    passes = [_sum(sequence, _SHARED_PASSES) for sequence in kernels]
-    each = [p / n if p is not None and n else None for p, n in zip(passes, loads, strict=True)]
+    # More than one for a load's width (two or four for 64 or 128 bits that no two lanes share), for each matrix of ldmatrix,
+    # or for bank conflicts.
+    each = []
+    for sequence in kernels:
+        loads = [count for metric in _SHARED_LOADS if (count := _sum(sequence, metric)) is not None]
+        passes = _sum(sequence, _SHARED_PASSES)
+        each.append(passes / sum(loads) if passes is not None and any(loads) else None)
     yield Figure("executed", "passes a shared load", "wavefronts", each[0], each[1])
 
 
