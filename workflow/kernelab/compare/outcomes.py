@@ -16,7 +16,7 @@ SIGNIFICANT = 6
 # The place of the hot loop moves with any change before it. It is told where the loop itself is as it was: then its place in the
 # instruction cache may be all that there is (docs/frontier.md, rung 24).
 PLACE = "hot_loop_at"
-OF_THE_LOOP = ("registers", "hot_loop_", "ffma_share_pct", "sts_share_pct", "lds_", "sass_")
+OF_THE_LOOP = ("registers", "hot_loop_", "ffma_share_pct", "sts_share_pct", "lds_", "ldsm", "sass_")
 
 
 def moved(base: Outcomes, arm: Outcomes) -> list[tuple[str, str, str]]:

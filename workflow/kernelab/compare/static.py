@@ -61,6 +61,7 @@ def static_columns(plan: Plan, arm: Arm, build: BuildRecord) -> dict[str, Any]:
             "sts_share_pct": hot.sts_share_pct,
             "bound_pct_of_peak": hot.bound_pct_of_peak,
             **{name: hot.widths.get(name, 0) for name in ("lds_128", "lds_64", "lds_32")},
+            "ldsm": hot.opcodes.get("LDSM", 0),
         }
     return columns
 

@@ -160,7 +160,7 @@ def claims_grid(results: Results) -> Grid | None:
 
 ARM_COLUMNS = (
     "time_ms", "tflops", "pct_of_cublas", "pct_of_peak", "registers", "spill_bytes", "shared_bytes", "threads", "occupancy_pct",
-    "hot_loop_instructions", "ffma_share_pct", "bound_pct_of_peak", "lds_128", "lds_64", "lds_32", "emu_sectors_per_load",
+    "hot_loop_instructions", "ffma_share_pct", "bound_pct_of_peak", "lds_128", "lds_64", "lds_32", "ldsm", "emu_sectors_per_load",
     "emu_wavefronts_per_load", "emu_wavefronts_per_store", "ncu_fma_pipe_pct", "ncu_issue_active_pct",
     "ncu_warp_cycles_per_issue",
 )  # fmt: skip

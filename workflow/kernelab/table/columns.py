@@ -71,6 +71,7 @@ STATIC = (
     Column("lds_128", "", "128-bit shared loads in the hot loop"),
     Column("lds_64", "", "64-bit shared loads in the hot loop"),
     Column("lds_32", "", "32-bit shared loads in the hot loop"),
+    Column("ldsm", "", "loads of matrices from shared memory (ldmatrix) in the hot loop"),
     Column("bound_pct_of_peak", "%", "no schedule of the hot loop can pass this share of FP32 peak"),
 )
 TIMING = (
