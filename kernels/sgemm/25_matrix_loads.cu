@@ -22,7 +22,7 @@
 #define SHARED_TILES 1 // tiles whose k-tiles are shared out: those that make no whole wave (0), all (1), those and a wave (2)
 #endif
 #ifndef QUAD_ORDER
-#define QUAD_ORDER 0 // row quads of a k-step: 0 1 2 3 (0), 3 2 1 0 (1), 0 2 1 3 (2), 1 0 3 2 (3), 0 and 1 in turn (4)
+#define QUAD_ORDER 0 // row quads of a k-step: 0 1 2 3 (0), 3 2 1 0 (1), 0 2 1 3 (2), 1 0 3 2 (3)
 #endif
 #ifndef FFMA_ORDER
 #define FFMA_ORDER 2 // every other row backwards (1), the others at odd k-steps (2), the others (3)
@@ -31,7 +31,7 @@
 #define A_LATE 3 // rows of the next row quad after which a quad of a is read for the next k-step
 #endif
 #ifndef LOAD_ORDER
-#define LOAD_ORDER 0 // loads of b for the next k-step: before the first row quad (0), after it (1), one after each (2)
+#define LOAD_ORDER 0 // loads of b for the next k-step: before the first row quad (0), after it (1), one after each (2), inside the first two (3) or the next (4)
 #endif
 #ifndef PARTIALS
 #define PARTIALS 0 // quads handed over: along a row as 1 0 3 2 (0) or 3 2 1 0 (1)

@@ -5,7 +5,7 @@
 //
 // What is stored in 16 bytes, and in which order, is chosen for the registers. A 16-byte store takes four consecutive
 // ones, and the registers of acc are chosen once for the whole kernel. Stored in the order 0 1 2 3, acc[m][n] would lie
-// in the bank of b[n], the lowest bit of a register's number being its bank and b coming by 16-byte loads: two reads of
+// in the bank of b[n], the lowest bit of a register's number being its bank and b coming four at a time: two reads of
 // one bank in every FFMA of the kernel, though the store itself is hardly ever executed. In the order 1 0 3 2 they lie in
 // opposite banks. Multiplied by alpha first, the sums are stored from other registers, and those
 // of acc stay free; stored one by one, too.

@@ -2,8 +2,8 @@
 //
 // ldmatrix takes 16 bytes, four k, of eight rows, and gives lane 4*r + w that of row r and the w-th k. stmatrix, transposed,
 // stores the lower half of that to place r of a row of memory, and the upper half to place r of another: the eight rows of
-// one k are split and lie next to each other. 24 of each for a k-tile, and none with a bank conflict: rows of 48 bytes start
-// in different banks, and so do four k with their halves (A_PAD).
+// one k are split and lie next to each other. 24 of each for a k-tile, and none with a bank conflict of its own: rows of 48
+// bytes start in different banks, and so do four k with their halves (A_PAD).
 #pragma once
 #include "matrix_operands.cuh"
 

@@ -242,6 +242,21 @@ def test_the_headline_is_the_snapshots() -> None:
     assert said in one_line(PAGE)
 
 
+@pytest.mark.parametrize(
+    ("kind", "instructions"),
+    [("load", "smsp__inst_executed_op_ldsm.sum"), ("store", "smsp__inst_executed_op_shared_stsm.sum")],
+)
+def test_a_card_serves_each_matrix_by_itself(kind: str, instructions: str) -> None:
+    """docs/emulated-device.md, Wavefronts: rung 25 has no other loads and stores of shared memory."""
+    record = next(FRONTIER_25.glob(f"*/profile/{RUNG}/default/square_4096.json"))
+    found = json.loads(record.read_text(encoding="utf-8"))
+    (kernel,) = found["kernels"]
+    passes = (
+        found["values"][f"ncu_shared_{kind}_wavefronts"] - found["values"][f"ncu_shared_{kind}_conflicts"]
+    )
+    assert passes == 4 * kernel["metrics"][instructions]["value"]
+
+
 def test_the_conclusions_follow() -> None:
     """Ahead everywhere, past the goal at 4096; where rung 23 is ahead, and which settings matter."""
     assert "lds_128 72 -> 0; ldsm 0 -> 72" in STEPS[RUNG]["outcomes_changed"]

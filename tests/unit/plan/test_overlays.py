@@ -64,6 +64,10 @@ OVERLAYS = {
         "problems:\n  square: {n: big}\n",
         "over.yaml:2: problems.square: n must be an integer",
     ),
+    "profiled": (
+        "profile:\n  experiments: [bound]\n",
+        "over.yaml:2: profile.experiments: bound is no experiment; did you mean bounds?",
+    ),
     "only": ("\nonly: [bound]\n", "over.yaml:2: only: bound is no experiment; did you mean bounds?"),
     "claim": (
         "claims:\n  B4: {text: t, experiment: bound, card: c, source: s}\n",

@@ -245,6 +245,10 @@ class Config(Strict):
         for name in self.only:
             if name not in self.experiments:
                 raise ValueError(f"only: {name} is no experiment{suggestion(name, list(self.experiments))}")
+        for name in self.profile.experiments if self.profile.experiments != "all" else ():
+            if name not in self.experiments:
+                known = suggestion(name, list(self.experiments))
+                raise ValueError(f"profile.experiments: {name} is no experiment{known}")
         for name in self.search:
             if CONFIRMATION + name in self.experiments and CONFIRMATION + name not in self.only:
                 raise ValueError(
