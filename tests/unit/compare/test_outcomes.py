@@ -29,7 +29,8 @@ def test_the_same_loop_at_another_place_is_told() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["registers", "hot_loop_instructions", "ffma_share_pct", "lds_128", "ldsm", "sass_FFMA", "sass_MOV"]
+    "name",
+    ["registers", "hot_loop_instructions", "ffma_share_pct", "lds_128", "ldsm", "sass_FFMA", "sass_MOV"],
 )
 def test_the_place_is_not_told_of_a_loop_that_differs(name: str) -> None:
     assert names(**{"hot_loop_at": 13504, name: 1}) == [name]
