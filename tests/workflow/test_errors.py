@@ -69,6 +69,11 @@ def test_a_config_file_of_another_snakefile(project: Project) -> None:
     run = project.snakemake("-n", "results/table.csv")
     assert run.status == 1
     assert "kernelab: the Snakefile's config: only: alon is no experiment; did you mean alone?" in run.output
+    project.write("more.yaml", "timing: {rounds: 5}\n")
+    assert (
+        "kernelab: --config: arch: "
+        in project.snakemake("-n", "results/table.csv", "--config", "arch=ampere").output
+    )
 
 
 def test_what_is_laid_over_by_the_command_line(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -55,9 +55,10 @@ class Pipeline:
         # `config` holds what the command line gave; with --configfile it holds those files too, read by YAML 1.1.
         given = dict(workflow.config_settings.config)
         overrides = _typed(given if files else config)
-        source = "--config" if files or config == given else "the Snakefile's config"
+        alone = bool(files) or config == given
+        source = "--config" if alone else "the Snakefile's config"
         try:
-            plan = load_plan(Path(), identify, overrides, files, source)
+            plan = load_plan(Path(), identify, overrides, files, source, None if alone else _typed(given))
             layout = Layout(RESULTS, plan.device.id)
             digests = Digests(plan, Path())
             for key in plan.builds:

@@ -33,6 +33,7 @@ def load_plan(
     overrides: Mapping[str, Any] | None = None,
     config_files: Sequence[Path] = (),
     overrides_from: str = "--config",
+    command_line: Mapping[str, Any] | None = None,
 ) -> Plan:
     """The plan of the project in a folder.
 
@@ -42,11 +43,14 @@ def load_plan(
         overrides: values laid over config.yaml (Snakemake's --config), nested like it.
         config_files: further files laid over config.yaml, in order (Snakemake's --configfile).
         overrides_from: what messages call the source of `overrides`.
+        command_line: what of `overrides` came by --config, where that is not all of it.
 
     Raises:
         UserError: one line for each fault, naming file, line, key and reason; the file is the last that has the key.
     """
-    resolver, folders, document = load_resolver(root, identify, overrides, config_files, overrides_from)
+    resolver, folders, document = load_resolver(
+        root, identify, overrides, config_files, overrides_from, command_line
+    )
     config = resolver.config
     experiments = {}
     for name, experiment in config.experiments.items():
@@ -98,6 +102,7 @@ def load_resolver(
     overrides: Mapping[str, Any] | None = None,
     config_files: Sequence[Path] = (),
     overrides_from: str = "--config",
+    command_line: Mapping[str, Any] | None = None,
 ) -> tuple[Resolver, dict[str, str], Document]:
     """What arms are made by, without the experiments: the resolver, each operation's folder, and config.yaml for messages.
 
@@ -106,9 +111,10 @@ def load_resolver(
     document = strict_yaml.read(root / CONFIG, CONFIG)
     for path in config_files:
         document = _laid_over(document, strict_yaml.read(path, _shown(path)))
-    if overrides:
-        no_lines = dict.fromkeys(_keys(overrides), 0)
-        document = _laid_over(document, Document(overrides_from, dict(overrides), no_lines))
+    for source, given in ((overrides_from, overrides), ("--config", command_line)):
+        if given:
+            no_lines = dict.fromkeys(_keys(given), 0)
+            document = _laid_over(document, Document(source, dict(given), no_lines))
     config = validate(Config, document)
     folders, catalogues = _catalogues(root)
     try:
