@@ -2,17 +2,20 @@
 
     PYTHONPATH=workflow python benchmarks/prediction.py results/snapshots/nvidia-h200/table.csv
     PYTHONPATH=workflow python benchmarks/prediction.py .../search/seed_a_space.csv --predictions predicted.csv
+    PYTHONPATH=workflow python benchmarks/prediction.py .../search/matrix_loads.csv --configfile frontier.yaml --sample 100
 
 Reads a table.csv (arms; a family is a kernel) or the csv of a search (configurations). What was measured is predicted
-here from source, unless --predictions names what `predict --csv` wrote. No GPU.
+here from source, unless --predictions names what `predict --csv` wrote. --ratio judges against a search's `ratio`, the
+time over that of the base in the same heat. No GPU.
 """
 
 from __future__ import annotations
 
 import argparse
 import csv
+import random
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -27,6 +30,7 @@ from kernelab.predict.rank import agreement, regret_pct
 from kernelab.records.layout import RESULTS, Layout
 
 LIBRARY = "00_cublas"
+SEED = 1
 
 
 def main() -> int:
@@ -37,14 +41,25 @@ def main() -> int:
     parser.add_argument("measured", type=Path)
     parser.add_argument("--predictions", type=Path)
     parser.add_argument("--arch", default="sm_90", help="that was measured on (default: sm_90)")
+    parser.add_argument(
+        "--configfile", type=Path, nargs="*", default=[], help="laid over config.yaml, as of predict"
+    )
+    parser.add_argument("--problem", help="of a table.csv, only the arms at this problem")
+    parser.add_argument(
+        "--ratio", action="store_true", help="judge against the column ratio instead of time_ms"
+    )
+    parser.add_argument(
+        "--sample", type=int, help="of the configurations, only so many, drawn at random (seed 1)"
+    )
     parser.add_argument("--pairs", action="store_true", help="list every pair, the largest error last")
     arguments = parser.parse_args()
     try:
-        measured = read_measured(arguments.measured)
+        measured = read_measured(arguments.measured, "ratio" if arguments.ratio else "time_ms")
+        measured = chosen(measured, arguments.problem, arguments.sample)
         predicted = (
             read_predictions(arguments.predictions)
             if arguments.predictions
-            else predict(measured, arguments.measured, arguments.arch)
+            else predict(measured, arguments.measured, arguments.arch, arguments.configfile)
         )
     except UserError as error:
         print(f"prediction: {error}", file=sys.stderr)
@@ -53,8 +68,9 @@ def main() -> int:
     return 0
 
 
-def read_measured(path: Path) -> dict[str, float]:
+def read_measured(path: Path, column: str = "time_ms") -> dict[str, float]:
     """Times in ms by arm (table.csv) or configuration (a search); an arm of several experiments has the median.
+    `column`: time_ms, or ratio of a search.
 
     Raises:
         UserError: no such file, or it holds no times.
@@ -67,11 +83,26 @@ def read_measured(path: Path) -> dict[str, float]:
     times: dict[str, list[float]] = {}
     for row in rows:
         name = row.get("arm") or row.get("configuration") or ""
-        if row.get("time_ms") and row.get("kernel") != LIBRARY:
-            times.setdefault(name, []).append(float(row["time_ms"]))
+        if row.get(column) and row.get("kernel") != LIBRARY:
+            times.setdefault(name, []).append(float(row[column]))
     if len(times) < 3:
-        raise UserError(f"{path}: has times of {len(times)} configurations; three at least are needed")
+        raise UserError(f"{path}: has {column} of {len(times)} configurations; three at least are needed")
     return {name: float(np.median(values)) for name, values in times.items()}
+
+
+def chosen(measured: Mapping[str, float], problem: str | None, sample: int | None) -> dict[str, float]:
+    """Those at a problem, and of them `sample` drawn with SEED: the same whatever was measured of them.
+
+    Raises:
+        UserError: fewer than three are left.
+    """
+    names = sorted(name for name in measured if problem is None or name.endswith(f"@{problem}"))
+    if sample is not None:
+        random.Random(SEED).shuffle(names)
+        names = names[:sample]
+    if len(names) < 3:
+        raise UserError(f"--problem, --sample: leave {len(names)} configurations; three at least are needed")
+    return {name: measured[name] for name in names}
 
 
 def read_predictions(path: Path) -> dict[str, float]:
@@ -88,9 +119,11 @@ def read_predictions(path: Path) -> dict[str, float]:
         raise UserError(f"{path}: not what `predict --csv` writes ({error})") from None
 
 
-def predict(measured: Mapping[str, float], path: Path, arch: str) -> dict[str, float]:
+def predict(
+    measured: Mapping[str, float], path: Path, arch: str, config_files: Sequence[Path] = ()
+) -> dict[str, float]:
     """Predictions of the measured arms, or of the points of the search that the file is named after."""
-    plan = load_plan(Path(), identify, {"arch": arch})
+    plan = load_plan(Path(), identify, {"arch": arch}, config_files)
     if path.stem in plan.searches:
         points = [p for p in Space.of(plan, path.stem).points() if p.name in measured]
         candidates = [Candidate(p.name, p.build, p.arm) for p in points if p.build and p.arm]
@@ -98,8 +131,10 @@ def predict(measured: Mapping[str, float], path: Path, arch: str) -> dict[str, f
         arms = [arm for name, arm in plan.arms.items() if name in measured and arm.build]
         candidates = [Candidate(arm.name, plan.builds[arm.build], arm) for arm in arms]
     if not candidates:
-        raise UserError(f"{path}: none of its configurations is in config.yaml")
-    found = order(candidates, plan, {arch: _card(arch)}, Layout(RESULTS, "emulated"))
+        files = ", ".join(["config.yaml", *(file.as_posix() for file in config_files)])
+        raise UserError(f"{path}: none of its configurations is in {files}")
+    cards = {name: _card(name) for name in {candidate.build.arch for candidate in candidates}}  # sm_90a, too
+    found = order(candidates, plan, cards, Layout(RESULTS, "emulated"))
     return {one.name: one.prediction.ms for one in found if one.prediction}
 
 

@@ -49,6 +49,56 @@ def test_a_table_has_several_experiments_for_an_arm(tmp_path: Path) -> None:
     assert prediction.read_measured(table) == {"a/x@p": 2.0, "b/x@p": 4.0, "c/x@p": 5.0}
 
 
+def test_a_search_is_judged_by_its_ratio_when_asked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # By time the predictions are in order; by the ratio to the base, whose clock fell meanwhile, they are reversed.
+    rows = [f'"{name}",{20 + n},{2 - n / 10}' for n, name in enumerate(NAMES)]
+    arguments = files(tmp_path, [])
+    Path(arguments[0]).write_text("\n".join(["configuration,time_ms,ratio", *rows]) + "\n")
+    for extra, rho in (([], "1.000"), (["--ratio"], "-1.000")):
+        monkeypatch.setattr(sys, "argv", ["prediction.py", *arguments, *extra])
+        assert prediction.main() == 0
+        assert f"Spearman {rho} [" in capsys.readouterr().out
+
+
+def test_a_sample_is_drawn_by_name_and_not_by_time() -> None:
+    times = {f"k/TM={n:02}@p": float(n) for n in range(40)}
+    drawn = prediction.chosen(times, None, 10)
+    again = prediction.chosen({name: -times[name] for name in reversed(times)}, None, 10)
+    assert list(drawn) == list(again)
+    assert len(drawn) == 10
+    assert list(drawn) != sorted(times)[:10]
+    assert all(times[name] == time for name, time in drawn.items())
+
+
+def test_one_problem_of_a_table() -> None:
+    times = {f"k/TM={n}@{problem}": float(n) for n in range(4) for problem in ("square_4096", "square_40")}
+    kept = prediction.chosen(times, "square_40", None)
+    assert set(kept) == {f"k/TM={n}@square_40" for n in range(4)}
+    with pytest.raises(UserError, match="leave 0 configurations"):
+        prediction.chosen(times, "skinny", None)
+
+
+def test_builds_of_another_configfile_are_predicted_for_the_card_of_their_own_architecture(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked = {}
+
+    def order(candidates, plan, cards, layout):  # type: ignore[no-untyped-def]
+        asked.update(cards)
+        assert [candidate.name for candidate in candidates] == ["25_matrix_loads/default@square_4096"]
+        return []
+
+    monkeypatch.setattr(prediction, "order", order)
+    monkeypatch.chdir(Path(__file__).parents[3])
+    measured = {"25_matrix_loads/default@square_4096": 2.29}
+    assert prediction.predict(measured, Path("table.csv"), "sm_90", [Path("frontier.yaml")]) == {}
+    assert {arch: card.arch for arch, card in asked.items()} == {"sm_90a": "sm_90"}
+    with pytest.raises(UserError, match=r"is in config\.yaml$"):
+        prediction.predict(measured, Path("table.csv"), "sm_90")
+
+
 def test_too_little_is_refused(tmp_path: Path) -> None:
     table = tmp_path / "table.csv"
     table.write_text("experiment,arm,kernel,time_ms\ne,a/x@p,a,1\n")
