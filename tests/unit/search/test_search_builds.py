@@ -359,7 +359,8 @@ def test_a_pool_can_be_stopped_from_another_thread(tmp_path: Path, plant: object
 
 
 SCRIPT = """\
-import sys
+import signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)  # what runs in the background is started with it ignored
 sys.path.insert(0, {tests!r})
 from pathlib import Path
 from scaled_project import ScaledProject
