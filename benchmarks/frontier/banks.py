@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import struct
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 FFMA = 0x223
@@ -23,20 +23,24 @@ def ffma_conflicts(cubin: bytes, entry: str) -> tuple[int, int]:
 
 def two_reads(code: Iterable[tuple[int, ...]]) -> tuple[int, int]:
     """The same, of a piece of code."""
-    total = conflicts = 0
+    found = [must for must in reading_twice(code) if must is not None]
+    return len(found), sum(found)
+
+
+def reading_twice(code: Iterable[tuple[int, ...]]) -> Iterator[bool | None]:
+    """Of each instruction, whether it is an FFMA that must read two registers of a bank; None of any other."""
     kept: dict[int, int] = {}
     for low, high in code:
         if low & 0xFFF != FFMA:
             kept = {}
+            yield None
             continue
         registers = {0: low >> 24 & 0xFF, 1: low >> 32 & 0xFF, 2: high & 0xFF}
         banks = [
             register & 1 for place, register in registers.items() if register not in (RZ, kept.get(place))
         ]
-        total += 1
-        conflicts += max(banks.count(0), banks.count(1)) > 1
+        yield max(banks.count(0), banks.count(1)) > 1
         kept = {place: register for place, register in registers.items() if high >> REUSE >> place & 1}
-    return total, conflicts
 
 
 def text(cubin: bytes, entry: str) -> bytes:

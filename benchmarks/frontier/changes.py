@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
-from banks import RZ
+from banks import RZ, reading_twice
 from instruction import BASE, CYCLES, OPCODE, SOURCES, STAY, Instruction, reuse
 from loop import LDSM
 
@@ -73,14 +73,9 @@ nop = Instruction.to_nop
 
 
 def conflict(body: Body, at: int) -> bool:
-    """Whether an FFMA must read two registers of a bank."""
-    kept = body[at - 1] if at and body[at - 1].multiplies else None
-    banks = [
-        register & 1
-        for place, register in enumerate(body[at].sources())
-        if register != RZ and not (kept and kept.reused(place) and kept.sources()[place] == register)
-    ]
-    return max(banks.count(0), banks.count(1)) > 1
+    """Whether an FFMA must read two registers of a bank, behind what stands before it."""
+    *_, must = reading_twice(instruction.halves for instruction in body[max(0, at - 1) : at + 1])
+    return bool(must)
 
 
 def share_in_rows(body: Body) -> None:

@@ -26,17 +26,7 @@ struct ByHalves {
 
     static __device__ __forceinline__ void transpose(unsigned rows, unsigned stage)
     {
-        const unsigned from = rows + 4 * BK * (threadIdx.x % 32), to = place(stage);
-        #pragma unroll
-        for (int quad = 0; quad < BK; quad += 4) {
-            float v[BM / 32][4];
-            #pragma unroll
-            for (int i = 0; i < BM / 32; i++)
-                load_words(v[i], from + 4 * (32 * i * BK + quad));
-            #pragma unroll
-            for (int i = 0; i < BM / 32; i++)
-                store_halves(to + 4 * (quad * A_PITCH + 32 * i), v[i]);
-        }
+        move_matrices<32>(rows + 4 * BK * (threadIdx.x % 32), place(stage), store_halves);
     }
 
     // From the rows of AT. Lanes of the same k read next to each other, four k meet in their banks.

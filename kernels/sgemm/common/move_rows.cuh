@@ -11,7 +11,6 @@
 #pragma once
 #include "quad_operands.cuh"
 
-#include "matrices.cuh"
 #include "movers.cuh"
 
 __device__ __forceinline__ void store_shared(unsigned to, float value)
@@ -70,16 +69,7 @@ struct ByQuads {
         const unsigned lane = threadIdx.x % 32;
         const unsigned from = rows + 4 * BK * (lane / 8 * (BM / 4) + group(lane % 8));
         const unsigned to = stage + 4 * (lane % 4 * A_PITCH + 4 * group(lane / 4));
-        #pragma unroll
-        for (int quad = 0; quad < BK; quad += 4) {
-            float v[BM / 32][4];
-            #pragma unroll
-            for (int i = 0; i < BM / 32; i++)
-                load_words(v[i], from + 4 * (8 * i * BK + quad));
-            #pragma unroll
-            for (int i = 0; i < BM / 32; i++)
-                store_shared4(to + 4 * (quad * A_PITCH + 32 * i), v[i]);
-        }
+        move_matrices<8>(from, to, store_shared4);
     }
 
     // From the rows of AT to the stage, where they lie 16 bytes further apart.
@@ -98,10 +88,8 @@ struct ByQuads {
     static __device__ __forceinline__ unsigned group(unsigned j) { return j % 2 * 4 + j / 2; }
 };
 
-template <bool QUADS> struct RowWay {
-    typedef ByFloats type;
-};
-template <> struct RowWay<true> {
-    typedef ByQuads type;
-};
-typedef Mover<RowWay<(MOVE_QUADS > 0)>::type> RowMover;
+#if MOVE_QUADS
+typedef Mover<ByQuads> RowMover;
+#else
+typedef Mover<ByFloats> RowMover;
+#endif

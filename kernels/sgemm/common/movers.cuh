@@ -9,6 +9,7 @@
 // Four spare warps take the k-tiles in turn. They are never short of time: while the others work on four k-tiles, some
 // 13,000 cycles, a mover needs about 1,000 for its own. So they run ahead as far as the ring is free.
 #pragma once
+#include "matrices.cuh"
 #include "persistent.cuh"
 
 constexpr unsigned MOVERS = 4; // warps: a warpgroup, for setmaxnreg counts in these
@@ -40,6 +41,22 @@ struct Fed {
     __device__ __forceinline__ bool due(unsigned) const { return false; }
     __device__ __forceinline__ void fill() const {}
 };
+
+// The tile of A by ldmatrix, four k of 32 rows at a time, ROWS of its rows apart; store(to, value) takes what a lane has.
+template <int ROWS, class Store>
+__device__ __forceinline__ void move_matrices(unsigned from, unsigned to, const Store &store)
+{
+    #pragma unroll
+    for (int quad = 0; quad < BK; quad += 4) {
+        float v[BM / 32][4];
+        #pragma unroll
+        for (int i = 0; i < BM / 32; i++)
+            load_words(v[i], from + 4 * (ROWS * i * BK + quad));
+        #pragma unroll
+        for (int i = 0; i < BM / 32; i++)
+            store(to + 4 * (quad * A_PITCH + 32 * i), v[i]);
+    }
+}
 
 // Way: how rows of A come to the stage.
 // - copy_rows(arrived, rows, map_a, at): asks TMA for the tile of A.   transpose(rows, stage): takes it to the stage.

@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 
 ROOT = Path(__file__).parents[3]
+RUNS = ROOT / "benchmarks" / "frontier"  # run1.csv to run6.csv
 SNAPSHOT = ROOT / "results" / "snapshots" / "nvidia-h200"
 FRONTIER = SNAPSHOT / "frontier"
 FRONTIER_24 = SNAPSHOT / "frontier_24"  # rung 24, on another card
@@ -34,6 +35,17 @@ def size_line(row: Mapping[str, str], theirs: Mapping[str, str], ours: Mapping[s
     times = " | ".join(f"{float(arm['time_ms']):#.4g}" for arm in (theirs, ours))
     speed, low, high = (100 / float(row[bound]) for bound in ("ratio", "ratio_high", "ratio_low"))
     return f"| `{ours['problem']}` | {shape}{beta} | {times} | {with_interval(row)} | {speed:.1f} ({low:.1f} to {high:.1f}) |"
+
+
+def rung_line(row: Mapping[str, str], step: Mapping[str, str] | None) -> str:
+    """An arm of the ladder, and its comparison with the one before, as a line of docs/frontier.md."""
+    over = f"{with_interval(step)} | {step['verdict']} |" if step else "| |"
+    return f"| `{row['kernel']}` | {float(row['time_ms']):.3f} | {float(row['pct_of_cublas']):.1f} | {over}"
+
+
+def setting_line(row: Mapping[str, str]) -> str:
+    """A comparison with the defaults, as a line of docs/frontier.md."""
+    return f"| `{row['level']}` | {with_interval(row)} | {row['verdict']} |"
 
 
 def one_line(text: str) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 from collections import defaultdict
 from statistics import mean, median
@@ -12,8 +11,10 @@ from snapshot_figures import (
     FRONTIER,
     FRONTIER_24,
     ROOT,
+    RUNS,
     one_line,
     rows_of,
+    setting_line,
     size_line,
     unchecked,
     with_interval,
@@ -34,8 +35,7 @@ SETTINGS = {row["level"]: row for row in COMPARISONS if row["experiment"] == "se
 TABLE = rows_of("table.csv", FRONTIER_24)
 RUNGS = {row["kernel"]: row for row in TABLE if row["experiment"] == "frontier"}
 ON_SIZES = {(row["kernel"], row["problem"]): row for row in TABLE if row["experiment"] == "frontier_sizes"}
-with (ROOT / "benchmarks/frontier/run4.csv").open(newline="", encoding="utf-8") as stream:
-    RUN4 = list(csv.DictReader(stream))
+RUN4 = rows_of("run4.csv", RUNS)
 
 
 def rung_23s(problem: str) -> float:
@@ -70,13 +70,9 @@ def with_tail(cut: int) -> float:
     return mean(percent for settings, percent in rows if wanted.items() <= settings.items())
 
 
-def setting_line(level: str) -> str:
-    return f"| `{level}` | {with_interval(SETTINGS[level])} | {SETTINGS[level]['verdict']} |"
-
-
 def lines() -> list[str]:
     return [
-        *map(setting_line, SETTINGS),
+        *map(setting_line, SETTINGS.values()),
         *(size_line(SIZES[name], ON_SIZES[CUBLAS, name], ON_SIZES[RUNG, name]) for name in SIZES),
     ]
 

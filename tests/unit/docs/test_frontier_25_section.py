@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
-import csv
 import json
 from math import prod
 
 import pytest
-from snapshot_figures import FRONTIER_25, ROOT, one_line, rows_of, size_line, unchecked, with_interval
+from snapshot_figures import (
+    FRONTIER_25,
+    ROOT,
+    RUNS,
+    one_line,
+    rows_of,
+    rung_line,
+    setting_line,
+    size_line,
+    unchecked,
+    with_interval,
+)
 
 from kernelab.report.beside import beside
 from kernelab.report.reader import read_results
@@ -29,10 +39,7 @@ SIZES = {
 TABLE = rows_of("table.csv", FRONTIER_25)
 RUNGS = {row["kernel"]: row for row in TABLE if row["experiment"] == "frontier"}
 ON_SIZES = {(row["kernel"], row["problem"]): row for row in TABLE if row["experiment"] == "frontier_sizes"}
-with (ROOT / "benchmarks/frontier/run5.csv").open(newline="", encoding="utf-8") as stream:
-    RUN5 = list(csv.DictReader(stream))
-with (ROOT / "benchmarks/frontier/run6.csv").open(newline="", encoding="utf-8") as stream:
-    RUN6 = list(csv.DictReader(stream))
+RUN5, RUN6 = rows_of("run5.csv", RUNS), rows_of("run6.csv", RUNS)
 RUN5_BASES = {
     call: [row["percent"] for row in RUN5 if row["call"] == call and row["change"] == "as_it_is"]
     for call in "123"
@@ -67,12 +74,6 @@ def percent(row: dict[str, str]) -> str:
     return f"{100 / float(row['ratio']):.1f}"
 
 
-def rung_line(rung: str) -> str:
-    row, step = RUNGS[rung], STEPS.get(rung)
-    over = f"{with_interval(step)} | {step['verdict']} |" if step else "| |"
-    return f"| `{rung}` | {float(row['time_ms']):.3f} | {float(row['pct_of_cublas']):.1f} | {over}"
-
-
 def profile(rung: str) -> dict[str, float]:
     record = next(FRONTIER_25.glob(f"*/profile/{rung}/default/square_4096.json"))
     values: dict[str, float] = json.loads(record.read_text(encoding="utf-8"))["values"]
@@ -104,10 +105,6 @@ def beside_line(problem: str) -> str:
     return f"| `{problem}` | {' | '.join(shares)} |"
 
 
-def setting_line(row: dict[str, str]) -> str:
-    return f"| `{row['level']}` | {with_interval(row)} | {row['verdict']} |"
-
-
 def single_line(row: dict[str, str]) -> str:
     return f"| `{row['base_arm'].partition('/')[0]}` | `{row['level']}` | {with_interval(row)} | {row['verdict']} |"
 
@@ -115,7 +112,7 @@ def single_line(row: dict[str, str]) -> str:
 def lines() -> list[str]:
     asked = [next(row for row in RUN5 if row["change"] == change) for change in ASKED]
     return [
-        *map(rung_line, RUNGS),
+        *(rung_line(row, STEPS.get(rung)) for rung, row in RUNGS.items()),
         *map(asked_line, asked),
         *map(counter_line, (BEFORE, RUNG, CUBLAS)),
         *(

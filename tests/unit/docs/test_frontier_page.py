@@ -9,7 +9,7 @@ from math import prod
 from statistics import mean
 
 import pytest
-from snapshot_figures import FRONTIER, ROOT, one_line, rows_of, size_line, unchecked, with_interval
+from snapshot_figures import FRONTIER, ROOT, one_line, rows_of, rung_line, size_line, unchecked, with_interval
 
 from kernelab.plan.catalogue import read_catalogue
 from kernelab.statistics.estimate import Estimate, estimate
@@ -50,11 +50,6 @@ def number(rung: str, column: str) -> float:
 def warp_ffmas() -> float:
     """FFMA instructions of warps that the problem of the ladder takes."""
     return prod(number(LAST, side) for side in "mnk") / 32
-
-
-def rung_line(rung: str) -> str:
-    step = f"{with_interval(STEPS[rung])} | {STEPS[rung]['verdict']} |" if rung in STEPS else "| |"
-    return f"| `{rung}` | {number(rung, 'time_ms'):.3f} | {number(rung, 'pct_of_cublas'):.1f} | {step}"
 
 
 def counter_line(rung: str) -> str:
@@ -193,7 +188,7 @@ def facts() -> list[str]:
 
 def lines() -> list[str]:
     return [
-        *map(rung_line, RUNGS),
+        *(rung_line(row, STEPS.get(rung)) for rung, row in RUNGS.items()),
         *map(counter_line, RUNGS),
         *(size_line(SIZES[name], ON_SIZES[CUBLAS, name], ON_SIZES[LAST, name]) for name in SIZES),
         *map(winner_line, BEST),

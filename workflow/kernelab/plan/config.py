@@ -242,13 +242,12 @@ class Config(Strict):
                 raise ValueError(f"claims.{name}: the experiment {claim.experiment} is not declared")
             if claim.expect == "value" and claim.value is None:
                 raise ValueError(f"claims.{name}: expect: value needs a value")
-        for name in self.only:
-            if name not in self.experiments:
-                raise ValueError(f"only: {name} is no experiment{suggestion(name, list(self.experiments))}")
-        for name in self.profile.experiments if self.profile.experiments != "all" else ():
-            if name not in self.experiments:
-                known = suggestion(name, list(self.experiments))
-                raise ValueError(f"profile.experiments: {name} is no experiment{known}")
+        profiled = () if self.profile.experiments == "all" else self.profile.experiments
+        for key, names in (("only", self.only), ("profile.experiments", profiled)):
+            for name in names:
+                if name not in self.experiments:
+                    known = suggestion(name, list(self.experiments))
+                    raise ValueError(f"{key}: {name} is no experiment{known}")
         for name in self.search:
             if CONFIRMATION + name in self.experiments and CONFIRMATION + name not in self.only:
                 raise ValueError(

@@ -18,10 +18,24 @@ _ALIGNMENT = 16
 _TENSOR_ALIGNMENT = 128  # of a tensor copy's shared memory
 
 
+def _refuse(
+    m: Any,
+    instruction: Instruction,
+    lane: int,
+    barrier: int,
+    size: int,
+    fault: tuple[str, str, int, str | None],
+) -> None:
+    """Report a bad copy (kind, text, address, array's name); its barrier does not wait for it."""
+    kind, text, address, name = fault
+    m.run.report(kind, instruction, m, (lane,), text, address, name, 1)
+    m.mbarriers.refuse_copy(m, instruction, lane, barrier, size)
+
+
 def _landed(
-    m: Any, instruction: Instruction, lane: int, address: int, size: int, alignment: int
+    m: Any, instruction: Instruction, lane: int, barrier: int, address: int, size: int, alignment: int
 ) -> int | None:
-    """The storage offset of a bulk copy's target, or None after reporting a bad one."""
+    """The storage offset of a bulk copy's target, or None after refusing a bad one."""
     where, _, valid = m.space("shared").locate(np.array([address], np.int64), size)
     past = address % alignment
     if past or not valid[0]:
@@ -30,7 +44,7 @@ def _landed(
         if past:
             text += f", an address that is {past} bytes off a {alignment}-byte boundary"
         kind = "misaligned" if past else "out_of_bounds_shared"
-        m.run.report(kind, instruction, m, (lane,), text, address, name, 1)
+        _refuse(m, instruction, lane, barrier, size, (kind, text, address, name))
         return None
     return int(where[0]) + int(m.storage_offset("shared")[lane])
 
@@ -111,11 +125,9 @@ def tensor_step(
                         1,
                     )
                     continue
-                start = _landed(
-                    m, instruction, lane, int(to[i]) + target_offset, tensor.bytes_in_box, _TENSOR_ALIGNMENT
-                )
+                place, size = int(to[i]) + target_offset, tensor.bytes_in_box
+                start = _landed(m, instruction, lane, where, place, size, _TENSOR_ALIGNMENT)
                 if start is None:
-                    m.mbarriers.refuse_copy(m, instruction, lane, where, tensor.bytes_in_box)
                     continue
                 addresses, inside = tensor.fetch([int(c[i]) for c in corners])
                 data = _read_global(m, instruction, lane, addresses, inside, tensor.element)
@@ -152,31 +164,23 @@ def bulk_step(
         for where, who in m.mbarriers.storage(m, instruction, at, everyone):
             for lane in who.tolist():
                 i = int(np.searchsorted(everyone, lane))
-                start = _landed(m, instruction, lane, int(to[i]) + target_offset, int(sizes[i]), _ALIGNMENT)
+                place, length = int(to[i]) + target_offset, int(sizes[i])
+                start = _landed(m, instruction, lane, where, place, length, _ALIGNMENT)
                 if start is None:
-                    m.mbarriers.refuse_copy(m, instruction, lane, where, int(sizes[i]))
                     continue
-                if origin[i] % _ALIGNMENT or sizes[i] % _ALIGNMENT:
-                    m.run.report(
-                        "misaligned",
-                        instruction,
-                        m,
-                        (lane,),
-                        f"a bulk copy's source and size must be multiples of {_ALIGNMENT} bytes",
-                        int(origin[i]),
-                        None,
-                        1,
-                    )
-                    m.mbarriers.refuse_copy(m, instruction, lane, where, int(sizes[i]))
+                if origin[i] % _ALIGNMENT or length % _ALIGNMENT:
+                    text = f"a bulk copy's source and size must be multiples of {_ALIGNMENT} bytes"
+                    fault = ("misaligned", text, int(origin[i]), None)
+                    _refuse(m, instruction, lane, where, length, fault)
                     continue
-                addresses = origin[i] + np.arange(sizes[i])
+                addresses = origin[i] + np.arange(length)
                 data = _read_global(m, instruction, lane, addresses, np.ones(len(addresses), np.bool_), 1)
                 m.mbarriers.launch_copy(
                     m,
                     Site([instruction], "shared", "store", 4, 1),
                     lane,
                     where,
-                    start + np.arange(sizes[i]),
+                    start + np.arange(length),
                     data.reshape(-1),
                 )
 
